@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers"
+	"github.com/enroll-dev/enroll/providers/secrets"
+)
+
+// vault reads references once per run and tells the redactor every value
+// before anybody else sees it.
+type vault struct {
+	backend  providers.Secrets
+	redactor *secrets.Redactor
+
+	mu     sync.Mutex
+	values map[plan.SecretRef]plan.Secret
+}
+
+func newVault(backend providers.Secrets, redactor *secrets.Redactor) *vault {
+	return &vault{backend: backend, redactor: redactor, values: map[plan.SecretRef]plan.Secret{}}
+}
+
+// load resolves the references that are not known yet, in one batch.
+func (v *vault) load(ctx context.Context, refs []plan.SecretRef) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var missing []plan.SecretRef
+	asked := map[plan.SecretRef]bool{}
+	for _, r := range refs {
+		if _, known := v.values[r]; !known && !r.IsZero() && !asked[r] {
+			asked[r] = true
+			missing = append(missing, r)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	values, err := v.backend.Read(ctx, missing)
+	for r, s := range values {
+		v.redactor.Add(s)
+		v.values[r] = s
+	}
+	return err
+}
+
+// get gives a value that load resolved.
+func (v *vault) get(r plan.SecretRef) (plan.Secret, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s, ok := v.values[r]
+	if !ok {
+		return plan.Secret{}, plan.NewFault(plan.CodeSecretMissing, "%s was not read from the vault", r)
+	}
+	return s, nil
+}
+
+// hostCredentials are the per-host BMC credentials that both the BMC client and
+// Ironic use. The shared monitoring user is never among them.
+type hostCredentials struct {
+	vault *vault
+	scope *plan.Scope
+}
+
+// Credential gives the user name and password of a device's BMC.
+func (h hostCredentials) Credential(ctx context.Context, device string) (string, plan.Secret, error) {
+	t := h.scope.Target(device)
+	if t == nil {
+		return "", plan.Secret{}, fmt.Errorf("device %s is not in scope", device)
+	}
+	if err := h.vault.load(ctx, []plan.SecretRef{t.Settings.BMCUsername, t.Settings.BMCPassword}); err != nil {
+		return "", plan.Secret{}, err
+	}
+	user, err := h.vault.get(t.Settings.BMCUsername)
+	if err != nil {
+		return "", plan.Secret{}, err
+	}
+	password, err := h.vault.get(t.Settings.BMCPassword)
+	return user.Reveal(), password, err
+}
+
+// Ref names the device's password for display.
+func (h hostCredentials) Ref(device string) plan.SecretRef {
+	if t := h.scope.Target(device); t != nil {
+		return t.Settings.BMCPassword
+	}
+	return plan.SecretRef{}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// The exit codes (design section 10). They are an interface.
+const (
+	exitDone        = 0
+	exitError       = 1
+	exitChanges     = 2
+	exitUsage       = 3
+	exitConfig      = 10
+	exitLock        = 11
+	exitStale       = 12
+	exitDenied      = 13
+	exitPartial     = 14
+	exitVerify      = 15
+	exitInterrupted = 130
+)
+
+// exitStatus is an error that only carries an exit code: everything that
+// people need was printed already.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+// exitCode maps an error to the exit code of its kind.
+func exitCode(err error) int {
+	var status exitStatus
+	var usage usageError
+	var fault *plan.Fault
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &status):
+		return int(status)
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &fault):
+		return faultExit(fault)
+	}
+	return exitError
+}
+
+// faultExit is the exit code of a fault that ends a whole command.
+func faultExit(f *plan.Fault) int {
+	switch f.Code {
+	case plan.CodeConfigInvalid, plan.CodeSecretMissing, plan.CodeSecretInvalid:
+		return exitConfig
+	case plan.CodePlanStale, plan.CodePlanExpired, plan.CodePlanApplied, plan.CodePlanInvalid:
+		return exitStale
+	case plan.CodeLockHeld:
+		return exitLock
+	case plan.CodeNodeOwned:
+		return exitDenied
+	case plan.CodeInspectionMismatch:
+		return exitVerify
+	case plan.CodeInterrupted:
+		return exitInterrupted
+	}
+	return exitError
+}
+
+// planExit is the exit code of a plan that was shown.
+func planExit(p *plan.Plan, detailed bool) int {
+	switch {
+	case p.Denied():
+		return exitDenied
+	case len(p.Errors()) > 0:
+		return planErrorExit(p)
+	case len(p.FailedChecks()) > 0 && !p.HasWork():
+		return exitVerify
+	case detailed && (p.HasWork() || p.Summary.Blocked > 0):
+		return exitChanges
+	}
+	return exitDone
+}
+
+// planErrorExit: some devices of several cannot be planned, or none can.
+func planErrorExit(p *plan.Plan) int {
+	failed := 0
+	for _, d := range p.Devices {
+		if d.Verdict == plan.VerdictFailed || d.Verdict == plan.VerdictUnreadable {
+			failed++
+		}
+	}
+	if failed > 0 && failed < len(p.Devices) {
+		return exitPartial
+	}
+	return exitError
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/enroll-dev/enroll/cmd/enroll/view"
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/secrets"
+)
+
+// app is one invocation of the program.
+type app struct {
+	sys      *sys
+	siteDir  string
+	vars     []string
+	redactor *secrets.Redactor
+}
+
+// run executes the command line and gives its exit code. Everything that is
+// printed goes through a redactor that learns the run's secrets as they are
+// read.
+func run(ctx context.Context, args []string, s *sys) int {
+	redactor := secrets.NewRedactor()
+	out, errOut := redactor.Writer(s.stdout), redactor.Writer(s.stderr)
+	plainOut, plainErr := s.stdout, s.stderr
+	s.stdout, s.stderr = out, errOut
+	defer func() { s.stdout, s.stderr = plainOut, plainErr }()
+	a := &app{sys: s, redactor: redactor}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(s.stdout)
+	root.SetErr(s.stderr)
+	root.SetIn(s.stdin)
+	err := root.ExecuteContext(ctx)
+	a.report(err)
+	if flushErr := errors.Join(out.Flush(), errOut.Flush()); flushErr != nil && err == nil {
+		err = flushErr
+	}
+	return exitCode(err)
+}
+
+// report prints an error that no command has printed yet.
+func (a *app) report(err error) {
+	var status exitStatus
+	if err == nil || errors.As(err, &status) {
+		return
+	}
+	var fault *plan.Fault
+	if errors.As(err, &fault) {
+		view.Fault(a.sys.stderr, fault, "", a.sys.color())
+		return
+	}
+	fmt.Fprintf(a.sys.stderr, "enroll: %s\n", view.Clean(err.Error()))
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(a.sys.stderr, "Run `enroll --help` for the commands and their flags.\n")
+	}
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "enroll",
+		Short: "Plan and apply the enrolment of bare metal servers",
+		Long: "enroll compares what NetBox and a site's HCL files say about racked servers with the live\n" +
+			"DHCP server, BMC, NetBox fields and Ironic node, shows the difference as a plan, and applies\n" +
+			"exactly that plan. It never touches a machine that Nova owns.",
+		SilenceUsage: true, SilenceErrors: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("there is no command %q", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.PersistentFlags().StringVar(&a.siteDir, "site", a.defaultSite(), "folder of the site's HCL files (default $ENROLL_SITE, else the current folder)")
+	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site files; also ENROLL_VAR_NAME")
+	root.AddCommand(a.planCommand(), a.applyCommand(), a.showCommand(), a.validateCommand(), a.explainCommand(), a.labCommand(), a.versionCommand())
+	return root
+}
+
+func (a *app) defaultSite() string {
+	if dir, ok := a.sys.lookupEnv("ENROLL_SITE"); ok && dir != "" {
+		return dir
+	}
+	return "."
+}
+
+// exactArgs and atLeastOne make cobra's complaints usage errors with a way out.
+func atLeastOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usageError{fmt.Errorf("%s wants %s", cmd.CommandPath(), what)}
+		}
+		return nil
+	}
+}
+
+func exactlyOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usageError{fmt.Errorf("%s wants %s", cmd.CommandPath(), what)}
+		}
+		return nil
+	}
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%s takes no argument, got %q", cmd.CommandPath(), args[0])}
+	}
+	return nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}

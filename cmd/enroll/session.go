@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers"
+	"github.com/enroll-dev/enroll/providers/bmc"
+	"github.com/enroll-dev/enroll/providers/dhcp"
+	"github.com/enroll-dev/enroll/providers/ironic"
+	"github.com/enroll-dev/enroll/providers/netbox"
+	"github.com/enroll-dev/enroll/providers/secrets"
+	"github.com/enroll-dev/enroll/schema"
+)
+
+// session is one run against one site: the only place where providers meet
+// their configuration.
+type session struct {
+	app    *app
+	file   *schema.File
+	site   *plan.Site
+	vault  *vault
+	scope  *plan.Scope
+	failed []plan.Diagnostic // devices without an intent
+
+	netbox *netbox.Client
+	dhcp   *dhcp.Provider
+	bmc    *bmc.Provider
+	ironic *ironic.Provider
+	router *router
+	kinds  []plan.Kind
+}
+
+// variables collects those of the environment and of the command line; the
+// latter win.
+func (a *app) variables() map[string]string {
+	const prefix = "ENROLL_VAR_"
+	vars := map[string]string{}
+	for _, kv := range a.sys.environ() {
+		if name, value, ok := strings.Cut(kv, "="); ok && strings.HasPrefix(name, prefix) {
+			vars[strings.TrimPrefix(name, prefix)] = value
+		}
+	}
+	for _, kv := range a.vars {
+		name, value, _ := strings.Cut(kv, "=")
+		vars[name] = value
+	}
+	return vars
+}
+
+// open reads the site, its secrets and the devices' intents, and makes the
+// providers. planID marks NetBox's change log. Close the session on every way
+// out.
+func (a *app) open(ctx context.Context, dir string, sel selection, planID string) (*session, error) {
+	for _, kv := range a.vars {
+		if !strings.Contains(kv, "=") {
+			return nil, usageError{fmt.Errorf("--var wants NAME=VALUE, got %q", kv)}
+		}
+	}
+	file, diags := a.load(dir)
+	if len(diags) > 0 {
+		if err := a.printDiagnostics(diags, "text"); err != nil {
+			return nil, err
+		}
+	}
+	if diags.HasErrors() {
+		return nil, exitStatus(exitConfig)
+	}
+	s := &session{app: a, file: file, site: file.Site()}
+	backend, err := secrets.New(s.site.Secrets, secrets.Options{Getenv: a.sys.lookupEnv})
+	if err != nil {
+		return nil, err
+	}
+	s.vault = newVault(backend, a.redactor)
+	if err := s.vault.load(ctx, s.siteRefs()); err != nil {
+		return nil, err
+	}
+	if err := s.connectNetBox(planID); err != nil {
+		return nil, err
+	}
+	if err := s.readIntents(ctx, sel); err != nil {
+		return nil, err
+	}
+	if err := s.vault.load(ctx, s.deviceRefs()); err != nil {
+		return nil, err
+	}
+	return s, s.connect()
+}
+
+// siteRefs are the secrets that do not depend on a device.
+func (s *session) siteRefs() []plan.SecretRef {
+	refs := []plan.SecretRef{s.site.NetBox.Token}
+	if d := s.site.DHCP; d != nil && s.site.ConfigureDHCP {
+		refs = append(refs, d.Identity, d.KnownHosts)
+	}
+	return refs
+}
+
+func (s *session) deviceRefs() []plan.SecretRef {
+	var refs []plan.SecretRef
+	for _, t := range s.scope.Targets {
+		if len(t.Intent.Faults) == 0 {
+			refs = append(refs, t.Settings.BMCUsername, t.Settings.BMCPassword)
+		}
+	}
+	return refs
+}
+
+func (s *session) connectNetBox(planID string) error {
+	token, err := s.vault.get(s.site.NetBox.Token)
+	if err != nil {
+		return err
+	}
+	s.netbox, err = netbox.New(netbox.Options{
+		URL: s.site.NetBox.URL, Token: token, CAFile: s.site.NetBox.CAFile, Timeout: s.site.NetBox.Timeout,
+		UserAgent: "enroll/" + version, ChangelogMessage: "enroll plan " + planID, Now: s.app.sys.now,
+	})
+	return err
+}
+
+// selection is which devices a run is about.
+type selection struct {
+	names []string
+	all   bool
+}
+
+func (s *session) readIntents(ctx context.Context, sel selection) error {
+	names := sel.names
+	if sel.all {
+		var err error
+		if names, err = s.netbox.Names(ctx, s.site); err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			// An empty answer is never "nothing to do": a wrong filter looks the same.
+			return plan.NewFault(plan.CodeDeviceNotFound, "NetBox shows no device of the site's device classes in site %q", s.site.NetBox.Site)
+		}
+	}
+	names = unique(names)
+	intents, failed, err := s.netbox.Intents(ctx, s.site, names)
+	if err != nil {
+		return err
+	}
+	s.scope = &plan.Scope{Site: s.site}
+	s.failed = failed
+	for _, intent := range intents {
+		t := &plan.Target{Site: s.site, Intent: intent, Ironic: ironicOf(s.site, intent.Class)}
+		settings, diags := s.file.Settings(intent)
+		if diags.HasErrors() {
+			intent.Faults = append(intent.Faults, diags.Fault(intent.Name))
+		}
+		t.Settings = settings
+		s.scope.Targets = append(s.scope.Targets, t)
+	}
+	sort.Slice(s.scope.Targets, func(i, j int) bool { return s.scope.Targets[i].Name() < s.scope.Targets[j].Name() })
+	return nil
+}
+
+func ironicOf(site *plan.Site, class string) *plan.IronicSettings {
+	for i := range site.Ironics {
+		for _, c := range site.Ironics[i].DeviceClasses {
+			if c == class {
+				return &site.Ironics[i]
+			}
+		}
+	}
+	return nil
+}
+
+func unique(names []string) []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, n := range names {
+		if !seen[n] {
+			seen[n] = true
+			out = append(out, n)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// connect makes the providers; none of them opens a connection before it is
+// asked something.
+func (s *session) connect() error {
+	credentials := hostCredentials{vault: s.vault, scope: s.scope}
+	s.router = &router{systems: map[string]systemProvider{"netbox": s.netbox}}
+	s.kinds = netbox.Kinds()
+	if d := s.site.DHCP; d != nil && s.site.ConfigureDHCP {
+		auth, err := s.dhcpCredentials(d)
+		if err != nil {
+			return err
+		}
+		if s.dhcp, err = dhcp.New(*d, auth, dhcp.Options{Now: s.app.sys.now}); err != nil {
+			return err
+		}
+		s.router.systems["dhcp"] = s.dhcp
+		s.kinds = append(s.kinds, dhcp.Kinds()...)
+	}
+	if b := s.site.BMC; b != nil && s.site.ConfigureBMC {
+		var err error
+		if s.bmc, err = bmc.New(*b, credentials, bmc.Options{Now: s.app.sys.now}); err != nil {
+			return err
+		}
+		s.router.systems["bmc"] = s.bmc
+		s.kinds = append(s.kinds, bmc.Kinds()...)
+	}
+	if len(s.site.Ironics) > 0 {
+		var err error
+		if s.ironic, err = ironic.New(s.site.Ironics, credentials, ironic.Options{Now: s.app.sys.now}); err != nil {
+			return err
+		}
+		s.router.systems["ironic"], s.router.systems["check"] = s.ironic, s.ironic
+		s.router.owner = s.ironic
+		s.kinds = append(s.kinds, ironic.Kinds()...)
+	}
+	return nil
+}
+
+func (s *session) dhcpCredentials(d *plan.DHCPSettings) (dhcp.Credentials, error) {
+	var c dhcp.Credentials
+	key, err := s.secretOrFile(d.Identity, d.IdentityFile)
+	if err != nil {
+		return c, err
+	}
+	hosts, err := s.secretOrFile(d.KnownHosts, d.KnownHostsFile)
+	if err != nil {
+		return c, err
+	}
+	return dhcp.Credentials{Identity: key, KnownHosts: []byte(hosts.Reveal())}, nil
+}
+
+func (s *session) secretOrFile(ref plan.SecretRef, file string) (plan.Secret, error) {
+	if !ref.IsZero() {
+		return s.vault.get(ref)
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return plan.Secret{}, plan.NewFault(plan.CodeConfigInvalid, "a file of the dhcp block cannot be read").Because(err)
+	}
+	return plan.NewSecret(string(raw), ""), nil
+}
+
+// statistics are the requests per system so far.
+func (s *session) statistics() map[string]int {
+	out := map[string]int{"netbox": s.netbox.Requests()}
+	if s.dhcp != nil {
+		out["dhcp"] = s.dhcp.Requests()
+	}
+	if s.bmc != nil {
+		out["bmc"] = s.bmc.Requests()
+	}
+	if s.ironic != nil {
+		out["ironic"] = s.ironic.Requests()
+	}
+	return out
+}
+
+// close ends sessions and connections. It works also after ctx was cancelled.
+func (s *session) close(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	var errs []error
+	for _, c := range []providers.Closer{nilCloser(s.dhcp), nilCloser(s.bmc), nilCloser(s.ironic)} {
+		if c != nil {
+			errs = append(errs, c.Close(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// nilCloser turns a nil provider into a nil interface.
+func nilCloser[T interface {
+	comparable
+	providers.Closer
+}](p T) providers.Closer {
+	var none T
+	if p == none {
+		return nil
+	}
+	return p
+}

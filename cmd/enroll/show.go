@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/enroll-dev/enroll/cmd/enroll/view"
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// shape is how a plan is printed.
+type shape struct {
+	format   string
+	full     bool
+	maxBytes int
+}
+
+func (s *shape) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.format, "format", "text", "text, json or markdown")
+	cmd.Flags().BoolVar(&s.full, "full", false, "show long values whole and passed checks in detail")
+	cmd.Flags().IntVar(&s.maxBytes, "max-bytes", view.MaxMarkdown, "largest size of the Markdown form")
+}
+
+func (s *shape) check() error {
+	switch s.format {
+	case "text", "json", "markdown":
+		return nil
+	}
+	return usageError{fmt.Errorf("--format is text, json or markdown, not %q", s.format)}
+}
+
+func (a *app) print(p *plan.Plan, s shape) error {
+	switch s.format {
+	case "json":
+		raw, err := plan.Encode(p)
+		if err != nil {
+			return err
+		}
+		_, err = a.sys.stdout.Write(raw)
+		return err
+	case "markdown":
+		return view.Markdown(a.sys.stdout, p, s.maxBytes)
+	}
+	return view.Text(a.sys.stdout, p, view.TextOptions{Color: a.sys.color(), Full: s.full})
+}
+
+func (a *app) showCommand() *cobra.Command {
+	var s shape
+	cmd := &cobra.Command{
+		Use: "show PLANFILE", Short: "Print a plan file as text, JSON or Markdown", Args: exactlyOne("one plan file"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.check(); err != nil {
+				return err
+			}
+			p, err := readPlan(args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(p, s)
+		},
+	}
+	s.flags(cmd)
+	return cmd
+}
+
+// maxPlanFile bounds what is read as a plan: 4,000 steps take about 5 MB.
+const maxPlanFile = 256 << 20
+
+// readPlan reads and proves a plan file.
+func readPlan(path string) (*plan.Plan, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, plan.NewFault(plan.CodePlanInvalid, "the plan file cannot be read").Because(err)
+	}
+	if info.Size() > maxPlanFile {
+		return nil, plan.NewFault(plan.CodePlanInvalid, "%s has %d bytes; no plan is that large", path, info.Size())
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return nil, plan.NewFault(plan.CodePlanInvalid, "%s may be written by others than its owner (mode %04o)", path, info.Mode().Perm()).
+			WithHint("Make a new plan in a place that only you can write, or chmod 0600 it if you know who wrote it.")
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, plan.NewFault(plan.CodePlanInvalid, "the plan file cannot be read").Because(err)
+	}
+	p, err := plan.Decode(raw)
+	if err != nil {
+		return nil, plan.AsFault(err).With("file", path)
+	}
+	return p, nil
+}
+
+// writeFile writes a file whole or not at all, mode 0600.
+func writeFile(path string, raw []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".enroll-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }() // gone after the rename
+	if _, err := tmp.Write(raw); err != nil {
+		_ = tmp.Close()
+		return err
+	}
+	if err := tmp.Sync(); err != nil {
+		_ = tmp.Close()
+		return err
+	}
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// sys is everything of the operating system that commands use, so that tests
+// can put something else in its place.
+type sys struct {
+	stdin     io.Reader
+	stdout    io.Writer
+	stderr    io.Writer
+	lookupEnv func(string) (string, bool)
+	environ   func() []string
+	now       func() time.Time
+	// signals gives the channel on which interrupts arrive, and its end.
+	signals func() (<-chan os.Signal, func())
+	// terminal says whether a person looks at stdout and can answer on stdin.
+	terminal bool
+}
+
+// system is the real one.
+func system() *sys {
+	return &sys{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		lookupEnv: os.LookupEnv, environ: os.Environ, now: time.Now,
+		signals: func() (<-chan os.Signal, func()) {
+			c := make(chan os.Signal, 4)
+			signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			return c, func() { signal.Stop(c) }
+		},
+		terminal: term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stdin.Fd())),
+	}
+}
+
+// color says whether stdout takes colour: a terminal, not told otherwise.
+func (s *sys) color() bool {
+	if no, set := s.lookupEnv("NO_COLOR"); set && no != "" {
+		return false
+	}
+	t, _ := s.lookupEnv("TERM")
+	return s.terminal && t != "dumb"
+}

@@ -1,0 +1,81 @@
+// Package view turns plans, reports and events into what people and programs
+// read: text for a terminal, Markdown for a merge request, JSON. It decides
+// nothing and reads nothing but its arguments.
+package view
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean makes foreign text safe for one line of output: control characters,
+// terminal escapes, line breaks and marks that turn the direction of writing
+// are shown as escapes instead of being obeyed.
+func Clean(s string) string {
+	if isClean(s) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b.WriteString(`\x` + hex2(s[0]))
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case unsafeRune(r):
+			b.WriteString(`\u{` + strings.ToLower(hexRune(r)) + `}`)
+		default:
+			b.WriteRune(r)
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+func isClean(s string) bool {
+	for _, r := range s {
+		if r == utf8.RuneError || r == '\n' || r == '\t' || unsafeRune(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// unsafeRune finds what a terminal or a reader's eye would obey or not see:
+// C0 and C1 controls, format characters such as right-to-left marks, private
+// use.
+func unsafeRune(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp)
+}
+
+const hexDigits = "0123456789abcdef"
+
+func hex2(b byte) string { return string([]byte{hexDigits[b>>4], hexDigits[b&15]}) }
+
+func hexRune(r rune) string {
+	var digits []byte
+	for ; r > 0; r >>= 4 {
+		digits = append([]byte{hexDigits[r&15]}, digits...)
+	}
+	return string(digits)
+}
+
+// cut shortens a value to at most n characters and says how many are missing.
+func cut(s string, n int) string {
+	if n <= 0 || utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	runes := []rune(s)
+	return string(runes[:n]) + "… (" + plural(len(runes)-n, "more character") + "; --full shows all)"
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return itoa(n) + " " + noun + "s"
+}

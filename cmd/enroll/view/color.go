@@ -1,0 +1,68 @@
+package view
+
+import "github.com/enroll-dev/enroll/plan"
+
+// The escape sequences of the few colours in use.
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	blue   = "\x1b[34m"
+	strong = "\x1b[1m"
+	reset  = "\x1b[0m"
+)
+
+func (t *textWriter) color(c, s string) string {
+	if !t.o.Color || c == "" {
+		return s
+	}
+	return c + s + reset
+}
+
+func (t *textWriter) bold(s string) string { return t.color(strong, s) }
+
+func (t *textWriter) symbol(s *plan.Step) string {
+	c := yellow
+	switch {
+	case s.Blocked != nil:
+		c = red
+	case s.Action == plan.ActionCreate:
+		c = green
+	case s.Action == plan.ActionVerify:
+		c = blue
+	}
+	return t.color(c, symbol(s))
+}
+
+func (t *textWriter) verdict(v plan.CheckVerdict) string {
+	switch v {
+	case plan.CheckPass:
+		return t.color(green, "✓")
+	case plan.CheckFail:
+		return t.color(red, "✗")
+	case plan.CheckSkipped:
+		return "-"
+	case plan.CheckUnknown:
+		return t.color(yellow, "?")
+	}
+	return " "
+}
+
+func effectColor(s *plan.Step) string {
+	for _, e := range s.Effects {
+		if e == plan.EffectErase || e == plan.EffectIrreversible {
+			return red
+		}
+	}
+	return yellow
+}
+
+func markColor(mark string) string {
+	switch mark {
+	case "+":
+		return green
+	case "-":
+		return red
+	}
+	return ""
+}

@@ -1,0 +1,124 @@
+package view
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// symbol carries the meaning of a step; colour only repeats it.
+func symbol(s *plan.Step) string {
+	if s.Blocked != nil {
+		return "!"
+	}
+	switch s.Action {
+	case plan.ActionCreate:
+		return "+"
+	case plan.ActionUpdate:
+		return "~"
+	case plan.ActionRun, plan.ActionTransition:
+		return ">"
+	case plan.ActionWait:
+		return "…"
+	case plan.ActionVerify:
+		return "?"
+	}
+	return " "
+}
+
+// reason says in words why a step is in the plan.
+func reason(s *plan.Step) string {
+	switch s.Reason {
+	case plan.ReasonAbsent:
+		return "does not exist yet"
+	case plan.ReasonDiffers:
+		return "differs"
+	case plan.ReasonDeferred:
+		return "cannot be seen yet; at most this"
+	case plan.ReasonState:
+		return "next state"
+	case plan.ReasonChanged:
+		return "serves what changes"
+	case plan.ReasonPending:
+		return "an earlier run left it unfinished"
+	case plan.ReasonUnproven:
+		return "not proven yet"
+	case plan.ReasonFailedOld:
+		return "the evidence at hand fails"
+	case plan.ReasonForced:
+		return "asked for by the operator"
+	}
+	return string(s.Reason)
+}
+
+var effectWords = map[plan.Effect]string{
+	plan.EffectErase: "ERASES DISKS", plan.EffectReboot: "reboots the host", plan.EffectPower: "changes power",
+	plan.EffectBMCReset: "resets the BMC", plan.EffectCredential: "writes a password", plan.EffectServiceRestart: "restarts or reloads a shared service",
+	plan.EffectIrreversible: "cannot be undone",
+}
+
+func effects(list []plan.Effect) string {
+	words := make([]string, len(list))
+	for i, e := range list {
+		words[i] = effectWords[e]
+	}
+	return strings.Join(words, ", ")
+}
+
+func blockWords(b *plan.Block) string {
+	rule := map[plan.Rule]string{
+		plan.RuleOwned: "owned", plan.RuleUnsupported: "unsupported", plan.RuleNotYet: "not done by this version",
+		plan.RuleForeign: "in the way", plan.RuleFailed: "device has a fault", plan.RuleStale: "the record moved",
+	}[b.Rule]
+	return "blocked, " + rule + ": " + b.Text
+}
+
+func sortNatural(list []string) {
+	sort.Slice(list, func(i, j int) bool { return plan.NaturalLess(list[i], list[j]) })
+}
+
+// byDevice groups a plan's parts by device; "" is the site.
+type byDevice struct {
+	steps    map[string][]*plan.Step
+	checks   map[string][]plan.Check
+	observed map[string][]plan.Observation
+	faults   map[string][]plan.Diagnostic
+}
+
+func group(p *plan.Plan) byDevice {
+	g := byDevice{map[string][]*plan.Step{}, map[string][]plan.Check{}, map[string][]plan.Observation{}, map[string][]plan.Diagnostic{}}
+	for _, s := range p.Steps {
+		g.steps[s.Address.Device] = append(g.steps[s.Address.Device], s)
+	}
+	for _, c := range p.Checks {
+		g.checks[c.Address.Device] = append(g.checks[c.Address.Device], c)
+	}
+	for _, o := range p.Observed {
+		g.observed[o.Address.Device] = append(g.observed[o.Address.Device], o)
+	}
+	for _, d := range p.Diagnostics {
+		g.faults[d.Device] = append(g.faults[d.Device], d)
+	}
+	return g
+}
+
+// headline describes a device in one line.
+func headline(d plan.DevicePlan) []string {
+	var parts []string
+	for _, s := range []string{d.Class, d.Vendor} {
+		if s != "" {
+			parts = append(parts, Clean(s))
+		}
+	}
+	if d.Rack != "" {
+		parts = append(parts, "rack "+Clean(d.Rack))
+	}
+	switch {
+	case d.IronicState != "":
+		parts = append(parts, "Ironic: "+Clean(string(d.IronicState)))
+	case d.Verdict != plan.VerdictFailed && d.Verdict != plan.VerdictUnreadable:
+		parts = append(parts, "not in Ironic")
+	}
+	return parts
+}

@@ -1,0 +1,507 @@
+package plan
+
+import (
+	"sort"
+	"strings"
+)
+
+// Input is the whole world that a plan is made from.
+type Input struct {
+	Scope *Scope
+	Kinds []Kind
+	World Snapshot
+	// Owners says who holds each device's node. A device without an entry has no
+	// Ironic that could own it.
+	Owners map[string]Ownership
+	// Targets keeps only steps whose address fits one of these globs, and what
+	// they need. Empty keeps all.
+	Targets    []string
+	Parameters map[string]string // operator parameters, recorded in the plan
+	// Failed are faults of devices that have no intent at all (not found), and of
+	// whole systems; an empty device name belongs to the run.
+	Failed     []Diagnostic
+	Tool       Tool
+	Statistics map[string]int
+}
+
+// Desired lists the resources of every device that may be looked at, and what
+// the site's devices share. A device whose intent has faults has none: it is
+// reported, not read.
+func Desired(sc *Scope, kinds []Kind) []Resource {
+	var out []Resource
+	for _, k := range ordered(kinds) {
+		if k.WantShared != nil {
+			out = append(out, k.WantShared(sc)...)
+		}
+		if k.Want == nil {
+			continue
+		}
+		for _, t := range sc.Targets {
+			if len(t.Intent.Faults) == 0 {
+				out = append(out, k.Want(t)...)
+			}
+		}
+	}
+	return out
+}
+
+// ordered sorts kinds by their place in the workflow; equal places keep the
+// order of the table.
+func ordered(kinds []Kind) []Kind {
+	out := append([]Kind(nil), kinds...)
+	sort.SliceStable(out, func(i, j int) bool {
+		if out[i].Phase != out[j].Phase {
+			return out[i].Phase < out[j].Phase
+		}
+		return out[i].First && !out[j].First
+	})
+	return out
+}
+
+// builder carries the state of one Build.
+type builder struct {
+	in      Input
+	plan    *Plan
+	devices map[string]*deviceState
+	names   []string
+	shared  []*Step
+	seen    map[string]bool // diagnostics already reported
+}
+
+type deviceState struct {
+	target   *Target
+	owner    Ownership
+	head     *DevicePlan
+	steps    []*Step
+	frontier []*Step // what the next group of steps has to wait for
+	failed   *Fault
+}
+
+// Build makes the plan of a world. It is pure: equal inputs give equal plans,
+// whatever the order in which systems answered. The caller seals it with an id
+// and times.
+func Build(in Input) *Plan {
+	b := &builder{in: in, devices: map[string]*deviceState{}, seen: map[string]bool{}, plan: &Plan{
+		FormatVersion: FormatVersion,
+		Tool:          in.Tool,
+		Statistics:    in.Statistics,
+		SiteDir:       in.Scope.Site.Dir,
+	}}
+	b.start()
+	for _, group := range groups(ordered(in.Kinds)) {
+		b.group(group)
+	}
+	b.blockFailed()
+	b.target()
+	b.number()
+	b.record()
+	b.plan.Summary = Summarize(b.plan)
+	b.plan.ContentHash = ContentHash(b.plan)
+	return b.plan
+}
+
+// groups cuts ordered kinds into runs of the same place; the steps of a group
+// do not wait for each other.
+func groups(kinds []Kind) [][]Kind {
+	var out [][]Kind
+	for i, k := range kinds {
+		if i == 0 || k.Phase != kinds[i-1].Phase || k.First != kinds[i-1].First {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], k)
+	}
+	return out
+}
+
+func (b *builder) start() {
+	for _, t := range b.in.Scope.Targets {
+		i := t.Intent
+		owner := b.in.Owners[i.Name]
+		d := &deviceState{target: t, owner: owner, head: &DevicePlan{
+			Name: i.Name, URL: i.URL, Class: i.Class, Rack: i.Rack,
+			Vendor:      strings.TrimSpace(i.Manufacturer + " " + i.Model),
+			IronicState: owner.State, Owned: owner.Owned, OwnedReason: owner.Reason,
+		}}
+		b.devices[i.Name] = d
+		b.names = append(b.names, i.Name)
+		for _, w := range i.Warnings {
+			b.diagnose(SeverityWarning, i.Name, w)
+		}
+		for _, f := range i.Faults {
+			b.fail(d, f, VerdictFailed)
+		}
+		if owner.Unknown != nil {
+			b.fail(d, owner.Unknown, VerdictUnreadable)
+		}
+		if owner.Owned && !owner.Satisfied {
+			b.fail(d, NewFault(CodeNodeOwned, "%s is held: %s", i.Name, owner.Reason).With("node", owner.Node), VerdictFailed)
+		}
+	}
+	sort.Strings(b.names)
+	for _, f := range b.in.Failed {
+		b.diagnose(f.Severity, f.Device, f.Fault)
+		if f.Device != "" && b.devices[f.Device] == nil {
+			b.plan.Devices = append(b.plan.Devices, DevicePlan{Name: f.Device, Verdict: VerdictFailed})
+		}
+	}
+}
+
+func (b *builder) fail(d *deviceState, f *Fault, verdict DeviceVerdict) {
+	if d.failed == nil {
+		d.failed = f
+		d.head.Verdict = verdict
+	}
+	b.diagnose(SeverityError, d.target.Intent.Name, f)
+}
+
+// diagnose reports a fault once: a BMC that does not answer would otherwise be
+// reported by each of its resources.
+func (b *builder) diagnose(sev Severity, device string, f *Fault) {
+	key := string(sev) + "\x00" + device + "\x00" + f.Error()
+	if b.seen[key] {
+		return
+	}
+	b.seen[key] = true
+	b.plan.Diagnostics = append(b.plan.Diagnostics, Diagnostic{Severity: sev, Device: device, Fault: f})
+}
+
+// group decides all resources of the kinds of one place in the order, then
+// moves the frontier behind them.
+func (b *builder) group(kinds []Kind) {
+	added := map[string][]*Step{}
+	for _, k := range kinds {
+		if k.WantShared != nil {
+			for _, r := range k.WantShared(b.in.Scope) {
+				b.decideShared(k, r)
+			}
+		}
+		if k.Want == nil {
+			continue
+		}
+		for _, name := range b.names {
+			d := b.devices[name]
+			if len(d.target.Intent.Faults) > 0 {
+				continue
+			}
+			for _, r := range k.Want(d.target) {
+				if s := b.decide(k, d, r); s != nil && s.Blocked == nil {
+					s.needs = append([]*Step(nil), d.frontier...)
+					added[name] = append(added[name], s)
+				}
+			}
+		}
+	}
+	for name, steps := range added {
+		b.devices[name].frontier = steps
+	}
+}
+
+// decide judges one resource of a device and gives its step, if there is one.
+func (b *builder) decide(k Kind, d *deviceState, r Resource) *Step {
+	dec := Decision{Scope: b.in.Scope, Target: d.target, Resource: r, Live: b.in.World.Get(r.Address), World: b.in.World, Steps: d.steps, Owner: d.owner}
+	dec.Deferred = b.deferred(d, r.Address, dec.Live)
+	v := judge(k, dec)
+	b.collect(d, v)
+	if v.Fault != nil {
+		verdict := VerdictFailed
+		if v.Unreadable {
+			verdict = VerdictUnreadable
+		}
+		b.fail(d, v.Fault, verdict)
+		return nil
+	}
+	if v.Step == nil {
+		if len(v.Observed) == 0 && len(v.Checks) == 0 {
+			d.head.Unchanged++
+		}
+		return nil
+	}
+	s := finish(v.Step, k, r)
+	if s.BeforeUnknown {
+		d.head.UpTo = true
+	}
+	if d.owner.Owned && !k.OnOwned && s.Blocked == nil {
+		s.Blocked = &Block{Rule: RuleOwned, Text: d.owner.Reason}
+	}
+	d.steps = append(d.steps, s)
+	return s
+}
+
+func (b *builder) decideShared(k Kind, r Resource) {
+	var steps []*Step
+	for _, name := range b.names {
+		if b.devices[name].failed == nil {
+			steps = append(steps, b.devices[name].steps...)
+		}
+	}
+	v := judge(k, Decision{Scope: b.in.Scope, Resource: r, Live: b.in.World.Get(r.Address), World: b.in.World, Steps: steps})
+	b.plan.Checks = append(b.plan.Checks, v.Checks...)
+	b.plan.Observed = append(b.plan.Observed, v.Observed...)
+	for _, w := range v.Warnings {
+		b.diagnose(SeverityWarning, "", w)
+	}
+	if v.Fault != nil {
+		// What all devices share is broken: none of them can be served.
+		for _, name := range b.names {
+			b.fail(b.devices[name], v.Fault, VerdictUnreadable)
+		}
+		return
+	}
+	if v.Step == nil {
+		return
+	}
+	s := finish(v.Step, k, r)
+	if len(s.Serves) == 0 {
+		s.Serves = append([]string(nil), b.names...)
+	}
+	sort.Strings(s.Serves)
+	b.shared = append(b.shared, s)
+	for _, name := range s.Serves {
+		d := b.devices[name]
+		if d == nil || s.Blocked != nil {
+			continue
+		}
+		s.needs = append(s.needs, d.frontier...)
+		d.frontier = []*Step{s}
+	}
+}
+
+func judge(k Kind, d Decision) Verdict {
+	if k.Decide != nil {
+		return k.Decide(d)
+	}
+	return Compare(d)
+}
+
+// deferred says whether a BMC that cannot be reached may still be waiting for
+// its address: its own DHCP entry is part of this plan, or an earlier run left
+// the service without it.
+func (b *builder) deferred(d *deviceState, a Address, l Live) bool {
+	if a.System != "bmc" || l.Presence != Unreachable {
+		return false
+	}
+	for _, s := range d.steps {
+		if s.Address.System == "dhcp" && s.Blocked == nil {
+			return true
+		}
+	}
+	for _, s := range b.shared {
+		if s.Address.System == "dhcp" && s.Reason == ReasonPending {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *builder) collect(d *deviceState, v Verdict) {
+	b.plan.Checks = append(b.plan.Checks, v.Checks...)
+	b.plan.Observed = append(b.plan.Observed, v.Observed...)
+	for _, w := range v.Warnings {
+		b.diagnose(SeverityWarning, d.target.Intent.Name, w)
+	}
+}
+
+// finish fills in what follows from the kind and the resource.
+func finish(s *Step, k Kind, r Resource) *Step {
+	if s.Address == (Address{}) {
+		s.Address = r.Address
+	}
+	if s.Effects == nil && s.Action.Mutates() {
+		s.Effects = r.Effects
+	}
+	if s.Budget == 0 {
+		s.Budget = r.Budget
+	}
+	if s.From == nil {
+		s.From = r.From
+	}
+	s.Phase = k.Phase.String()
+	s.Sensitive = s.Sensitive || r.Sensitive
+	s.OnOwned = k.OnOwned
+	if !s.Before.IsKnown() {
+		s.BeforeUnknown = true
+	}
+	if !s.BeforeUnknown && s.Action.Mutates() {
+		s.Guard = Fingerprint(s.Before)
+	}
+	return s
+}
+
+// blockFailed keeps the steps of a device with a fault in sight, and from
+// running.
+func (b *builder) blockFailed() {
+	for _, name := range b.names {
+		d := b.devices[name]
+		if d.failed == nil {
+			continue
+		}
+		rule := RuleFailed
+		if d.failed.Code == CodeNodeOwned {
+			rule = RuleOwned
+		}
+		for _, s := range d.steps {
+			if s.Blocked == nil {
+				s.Blocked = &Block{Rule: rule, Text: string(d.failed.Code) + ": " + d.failed.Summary}
+			}
+		}
+	}
+	// A shared step that serves only failed devices has nobody left to serve.
+	for _, s := range b.shared {
+		if s.Blocked != nil || s.Reason == ReasonPending {
+			continue
+		}
+		var serves []string
+		for _, name := range s.Serves {
+			if b.devices[name] != nil && b.devices[name].failed == nil {
+				serves = append(serves, name)
+			}
+		}
+		s.Serves = serves
+		if len(serves) == 0 {
+			s.Blocked = &Block{Rule: RuleFailed, Text: "every device that it would serve has a fault"}
+		}
+	}
+}
+
+// target drops the steps that no target fits and that none of the fitting
+// needs.
+func (b *builder) target() {
+	if len(b.in.Targets) == 0 {
+		return
+	}
+	keep := map[*Step]bool{}
+	var mark func(*Step)
+	mark = func(s *Step) {
+		if keep[s] {
+			return
+		}
+		keep[s] = true
+		for _, n := range s.needs {
+			mark(n)
+		}
+	}
+	for _, s := range b.all() {
+		for _, pattern := range b.in.Targets {
+			if ok, err := s.Address.Match(pattern); err == nil && ok {
+				mark(s)
+			}
+		}
+	}
+	only := func(steps []*Step) []*Step {
+		var out []*Step
+		for _, s := range steps {
+			if keep[s] {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	b.shared = only(b.shared)
+	for _, d := range b.devices {
+		d.steps = only(d.steps)
+	}
+}
+
+// all lists the steps in the plan's order: the site's own first, then device by
+// device.
+func (b *builder) all() []*Step {
+	out := append([]*Step(nil), b.shared...)
+	for _, name := range b.names {
+		out = append(out, b.devices[name].steps...)
+	}
+	return out
+}
+
+func (b *builder) number() {
+	b.plan.Steps = b.all()
+	for i, s := range b.plan.Steps {
+		s.ID = stepID(i + 1)
+	}
+	for _, s := range b.plan.Steps {
+		for _, n := range s.needs {
+			if n.Blocked == nil && n.ID != "" {
+				s.Needs = append(s.Needs, n.ID)
+			}
+		}
+		sort.Slice(s.Needs, func(i, j int) bool { return idLess(s.Needs[i], s.Needs[j]) })
+	}
+	// A check that runs later names the step after which it does.
+	byAddress := map[Address]string{}
+	for _, s := range b.plan.Steps {
+		if s.Action == ActionVerify && s.Blocked == nil {
+			byAddress[s.Address] = s.ID
+		}
+	}
+	for i, c := range b.plan.Checks {
+		b.plan.Checks[i].After = byAddress[c.Address]
+	}
+}
+
+func (b *builder) record() {
+	sc := b.in.Scope
+	p := b.plan
+	p.Inputs.Files = sc.Site.Files
+	p.Inputs.Intents = map[string]string{}
+	for _, t := range sc.Targets {
+		p.Inputs.Objects = append(p.Inputs.Objects, t.Intent.Sources...)
+		p.Inputs.Intents[t.Intent.Name] = t.Intent.Hash
+	}
+	p.Inputs.Objects = uniqueObjects(p.Inputs.Objects)
+	p.Scope = ScopeRecord{Site: sc.Site.Name, Targets: b.in.Targets, Parameters: b.in.Parameters, Toggles: map[string]bool{
+		"configure_dhcp": sc.Site.ConfigureDHCP, "configure_bmc": sc.Site.ConfigureBMC,
+		"ironic_enrol": sc.Site.IronicEnrol, "record_platform_class": sc.Site.RecordPlatformClass,
+	}}
+	for _, name := range b.names {
+		d := b.devices[name]
+		d.head.Verdict = d.verdict(b.shared)
+		p.Devices = append(p.Devices, *d.head)
+	}
+	sort.Slice(p.Devices, func(i, j int) bool { return p.Devices[i].Name < p.Devices[j].Name })
+	for _, d := range p.Devices {
+		p.Scope.Devices = append(p.Scope.Devices, d.Name)
+	}
+	sort.SliceStable(p.Checks, func(i, j int) bool { return addressLess(p.Checks[i].Address, p.Checks[j].Address) })
+	sort.SliceStable(p.Observed, func(i, j int) bool { return addressLess(p.Observed[i].Address, p.Observed[j].Address) })
+	sort.SliceStable(p.Diagnostics, func(i, j int) bool {
+		a, b := p.Diagnostics[i], p.Diagnostics[j]
+		if a.Device != b.Device {
+			return a.Device < b.Device
+		}
+		return a.Severity < b.Severity // "error" sorts before "warning"
+	})
+}
+
+func (d *deviceState) verdict(shared []*Step) DeviceVerdict {
+	if d.failed != nil {
+		return d.head.Verdict
+	}
+	blocked := false
+	for _, s := range d.steps {
+		if s.Blocked == nil {
+			return VerdictChanges
+		}
+		blocked = true
+	}
+	for _, s := range shared {
+		for _, name := range s.Serves {
+			if name == d.head.Name && s.Blocked == nil {
+				return VerdictChanges
+			}
+		}
+	}
+	if blocked {
+		return VerdictBlocked
+	}
+	return VerdictClean
+}
+
+func uniqueObjects(objects []SourceObject) []SourceObject {
+	sort.Slice(objects, func(i, j int) bool { return objects[i].URL < objects[j].URL })
+	var out []SourceObject
+	for i, o := range objects {
+		if i == 0 || o.URL != objects[i-1].URL {
+			out = append(out, o)
+		}
+	}
+	return out
+}

@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Outcome is what one exchange of a step runner came to.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeDone    Outcome = "done"    // the exchange took place and the step is finished
+	OutcomeAlready Outcome = "already" // nothing had to be sent
+	OutcomeWait    Outcome = "wait"    // ask again after Result.After
+	OutcomeFailed  Outcome = "failed"  // Result.Fault says why
+)
+
+// Result is the answer of a step runner to one bounded exchange. Waiting,
+// retrying and budgets live outside the runner.
+type Result struct {
+	Outcome  Outcome
+	After    time.Duration // with OutcomeWait: not before this much later
+	Observed string        // with OutcomeWait: what was seen, for people
+	Memo     Memo          // with OutcomeWait: handed to the next exchange of this step
+	Fault    *Fault        // with OutcomeFailed
+	Checks   []Check       // verdicts that a verify step reached
+}
+
+// Memo is what a runner needs to remember between two exchanges of one step:
+// a job id, that the request was sent. It must be plain JSON, so that a durable
+// engine can keep it.
+type Memo map[string]string
+
+// Done says that the step's exchange took place.
+func Done() Result { return Result{Outcome: OutcomeDone} }
+
+// Already says that the live value was the wanted one.
+func Already() Result { return Result{Outcome: OutcomeAlready} }
+
+// Wait asks for another exchange after a pause; observed tells people what the
+// system is doing meanwhile.
+func Wait(after time.Duration, observed string, memo Memo) Result {
+	return Result{Outcome: OutcomeWait, After: after, Observed: observed, Memo: memo}
+}
+
+// Failed ends the step with a classified fault.
+func Failed(f *Fault) Result { return Result{Outcome: OutcomeFailed, Fault: f} }
+
+// Verified ends a verify step with its verdicts; the interpreter fails the
+// step when one of them is VerdictFail.
+func Verified(checks ...Check) Result { return Result{Outcome: OutcomeDone, Checks: checks} }
+
+// MarshalJSON keeps durations readable.
+func (r Result) MarshalJSON() ([]byte, error) {
+	out := map[string]any{"outcome": r.Outcome}
+	if r.After > 0 {
+		out["after"] = r.After.String()
+	}
+	if r.Observed != "" {
+		out["observed"] = r.Observed
+	}
+	if len(r.Memo) > 0 {
+		out["memo"] = r.Memo
+	}
+	if r.Fault != nil {
+		out["fault"] = r.Fault
+	}
+	if len(r.Checks) > 0 {
+		out["checks"] = r.Checks
+	}
+	return json.Marshal(out)
+}
