@@ -38,7 +38,7 @@ func Strs(list ...string) Value {
 	for i, s := range list {
 		vals[i] = cty.StringVal(s)
 	}
-	return cty.TupleVal(vals)
+	return tuple(vals)
 }
 
 // Obj makes an object.
@@ -174,7 +174,10 @@ func Satisfies(want, live Value) bool {
 	if want.IsNull() || live.IsNull() {
 		return want.IsNull() && live.IsNull()
 	}
-	if want.Type().IsObjectType() || want.Type().IsMapType() {
+	if isObject(want) {
+		if !isObject(live) {
+			return false
+		}
 		for _, k := range attributeNames(want) {
 			if !Satisfies(attribute(want, k), Attr(live, k)) {
 				return false
@@ -182,8 +185,8 @@ func Satisfies(want, live Value) bool {
 		}
 		return true
 	}
-	if want.Type().IsTupleType() || want.Type().IsListType() {
-		if !live.CanIterateElements() || live.Type().IsObjectType() || want.LengthInt() != live.LengthInt() {
+	if isList(want) {
+		if !isList(live) || want.LengthInt() != live.LengthInt() {
 			return false
 		}
 		w, l := want.AsValueSlice(), live.AsValueSlice()
@@ -210,3 +213,6 @@ func Restrict(live, want Value) Value {
 	}
 	return cty.ObjectVal(attrs)
 }
+
+// tuple makes a list of any values.
+func tuple(list []Value) Value { return cty.TupleVal(list) }

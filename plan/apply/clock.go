@@ -1,0 +1,22 @@
+package apply
+
+import "time"
+
+// Clock is the time of a run.
+type Clock interface {
+	Now() time.Time
+	// Timer fires once, not before d has passed; stop releases it.
+	Timer(d time.Duration) (fired <-chan time.Time, stop func() bool)
+}
+
+// RealClock is the machine's clock.
+type RealClock struct{}
+
+// Now is the current time.
+func (RealClock) Now() time.Time { return time.Now() } //nolint:forbidigo // the one place where apply asks the machine
+
+// Timer is time.NewTimer.
+func (RealClock) Timer(d time.Duration) (<-chan time.Time, func() bool) {
+	t := time.NewTimer(d)
+	return t.C, t.Stop
+}

@@ -1,0 +1,200 @@
+package apply
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// entry is one line of a journal.
+type entry struct {
+	Time   time.Time      `json:"time"`
+	What   string         `json:"what"` // begin-plan, begin, end, stop, end-plan
+	PlanID string         `json:"plan_id,omitempty"`
+	Step   string         `json:"step,omitempty"`
+	At     string         `json:"address,omitempty"`
+	Action plan.Action    `json:"action,omitempty"`
+	State  plan.StepState `json:"state,omitempty"`
+	Text   string         `json:"text,omitempty"`
+	Fault  *plan.Fault    `json:"fault,omitempty"`
+}
+
+const (
+	wroteBeginPlan = "begin-plan"
+	wroteBegin     = "begin"
+	wroteEnd       = "end"
+	wroteStop      = "stop"
+	wroteEndPlan   = "end-plan"
+)
+
+// Journal is the append-only record of the runs of one plan: JSON lines in
+// PLANID.jsonl, mode 0600. A step's begin is on disk before its first request is
+// sent. The open file carries a lock, so that one plan is applied by one process.
+type Journal struct {
+	mu     sync.Mutex
+	file   *os.File
+	planID string
+	now    func() time.Time
+	failed *plan.Fault // the first write error; nothing more may be started
+}
+
+// OpenJournal opens or continues the journal of a plan in a folder, which it
+// makes when it is missing. LOCK_HELD when another process has it open,
+// JOURNAL_FAILED when it cannot be written, PLAN_ALREADY_APPLIED when the plan
+// came to its end before.
+func OpenJournal(dir, planID string, now func() time.Time) (*Journal, error) {
+	path := journalPath(dir, planID)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, plan.NewFault(plan.CodeJournal, "the journal's folder %s cannot be made; nothing was started", dir).Because(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600) //nolint:gosec // the operator names the folder
+	if err != nil {
+		return nil, plan.NewFault(plan.CodeJournal, "the journal %s cannot be opened; nothing was started", path).Because(err)
+	}
+	j := &Journal{file: f, planID: planID, now: now}
+	if err := j.prepare(); err != nil {
+		_ = f.Close() // nothing was written
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *Journal) prepare() error {
+	if err := syscall.Flock(int(j.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return plan.NewFault(plan.CodeLockHeld, "plan %s is being applied by another process", j.planID).With("journal", j.file.Name()).Because(err)
+	}
+	past, err := readPast(j.file)
+	if err != nil {
+		return plan.NewFault(plan.CodeJournal, "the journal %s cannot be read; nothing was started", j.file.Name()).Because(err)
+	}
+	if past.Ended {
+		return alreadyApplied(j.planID, j.file.Name())
+	}
+	if past.torn {
+		// A line that a crash cut short ends here, so that the next one is whole.
+		if _, err := j.file.WriteString("\n"); err != nil {
+			return plan.NewFault(plan.CodeJournal, "the journal %s cannot be written; nothing was started", j.file.Name()).Because(err)
+		}
+	}
+	return nil
+}
+
+func alreadyApplied(planID, path string) *plan.Fault {
+	return plan.NewFault(plan.CodePlanApplied, "plan %s was applied before", planID).With("journal", path)
+}
+
+func journalPath(dir, planID string) string { return filepath.Join(dir, planID+".jsonl") }
+
+// Path is the journal's file.
+func (j *Journal) Path() string { return j.file.Name() }
+
+// Close releases the lock and the file.
+func (j *Journal) Close() error { return j.file.Close() }
+
+// write appends one line; with sync it is on disk when write returns. After a
+// failure every further write fails.
+func (j *Journal) write(e entry, sync bool) *plan.Fault {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failed != nil {
+		return j.failed
+	}
+	e.Time = j.now().UTC()
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = j.file.Write(append(line, '\n'))
+	}
+	if err == nil && sync {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		j.failed = plan.NewFault(plan.CodeJournal, "the journal %s cannot be written", j.file.Name()).Because(err)
+	}
+	return j.failed
+}
+
+func (j *Journal) beginPlan(steps int) *plan.Fault {
+	return j.write(entry{What: wroteBeginPlan, PlanID: j.planID, Text: fmt.Sprintf("%d steps", steps)}, true)
+}
+
+func (j *Journal) begin(s *plan.Step) *plan.Fault {
+	return j.write(entry{What: wroteBegin, Step: s.ID, At: s.Address.String(), Action: s.Action}, s.Action.Mutates())
+}
+
+func (j *Journal) end(s *plan.Step, state plan.StepState, text string, f *plan.Fault) *plan.Fault {
+	return j.write(entry{What: wroteEnd, Step: s.ID, At: s.Address.String(), State: state, Text: text, Fault: f}, false)
+}
+
+// finish closes the run: one that came to its natural end uses the plan up,
+// one that was stopped may be continued.
+func (j *Journal) finish(interrupted bool) *plan.Fault {
+	what := wroteEndPlan
+	if interrupted {
+		what = wroteStop
+	}
+	return j.write(entry{What: what, PlanID: j.planID}, true)
+}
+
+// Past is what a journal says about earlier runs of its plan.
+type Past struct {
+	Ended bool            // a run came to its end: the plan is used up
+	Begun map[string]bool // ids of steps that were begun and did not come to a good end
+	torn  bool            // the last line was cut short by a crash
+}
+
+// ReadJournal reads the journal of a plan; a missing one has no past.
+func ReadJournal(dir, planID string) (Past, error) {
+	f, err := os.Open(journalPath(dir, planID)) //nolint:gosec // the operator names the folder
+	if errors.Is(err, fs.ErrNotExist) {
+		return Past{Begun: map[string]bool{}}, nil
+	}
+	if err != nil {
+		return Past{}, plan.NewFault(plan.CodeJournal, "the journal of plan %s cannot be read", planID).Because(err)
+	}
+	defer func() { _ = f.Close() }() // read only
+	past, err := readPast(f)
+	if err != nil {
+		return Past{}, plan.NewFault(plan.CodeJournal, "the journal %s cannot be read", f.Name()).Because(err)
+	}
+	return past, nil
+}
+
+// readPast reads all lines. A last line that is no whole one is what a crash
+// left; such a line in the middle was ended by the run that came after.
+func readPast(r io.Reader) (Past, error) {
+	past := Past{Begun: map[string]bool{}}
+	in := bufio.NewReader(r)
+	for {
+		line, err := in.ReadBytes('\n')
+		var e entry
+		if json.Unmarshal(line, &e) == nil {
+			switch e.What {
+			case wroteBegin:
+				past.Begun[e.Step] = true
+			case wroteEnd:
+				if e.State.OK() {
+					delete(past.Begun, e.Step)
+				}
+			case wroteEndPlan:
+				past.Ended = true
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			past.torn = len(line) > 0
+			return past, nil
+		}
+		if err != nil {
+			return past, err
+		}
+	}
+}

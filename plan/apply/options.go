@@ -1,0 +1,99 @@
+package apply
+
+import (
+	"context"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// Input is what is applied.
+type Input struct {
+	Scope  *plan.Scope
+	Steps  []*plan.Step // as the plan has them; every need names one of them
+	PlanID string
+	// Begun are the steps that an earlier, unfinished run of this plan had begun:
+	// their request may have arrived, so the live value may lie between before
+	// and after.
+	Begun map[string]bool
+}
+
+// The parts of the providers' contract that a run needs. They stand here, as
+// the consumer sees them, because this package may import plan alone.
+type (
+	// Reader reads live values; see providers.Reader.
+	Reader interface {
+		Read(ctx context.Context, sc *plan.Scope, resources []plan.Resource) plan.Snapshot
+	}
+	// Runner performs one bounded exchange; see providers.Runner.
+	Runner interface {
+		Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo plan.Memo) plan.Result
+	}
+	// Owner tells who holds the devices' nodes; see providers.Owner.
+	Owner interface {
+		Ownership(ctx context.Context, sc *plan.Scope) map[string]plan.Ownership
+	}
+)
+
+// Deps are a run's ties to the world.
+type Deps struct {
+	Reader  Reader
+	Runner  Runner
+	Owner   Owner
+	Clock   Clock
+	Journal *Journal
+	// Events is told what happens, one call at a time; nil for nobody.
+	Events func(plan.Event)
+	// Stop, when closed, starts nothing new, abandons waits and lets what is in
+	// flight finish. Cancelling the context also cancels what is in flight.
+	Stop <-chan struct{}
+}
+
+// Options are the limits of a run.
+type Options struct {
+	Devices int // devices with an exchange in flight at once
+
+	Budget time.Duration // of a step that has none of its own, all its waits included
+
+	// Busy faults (a locked node, a booting BMC) have a ledger of their own: pauses
+	// doubling from BusyMin to BusyMax, together at most BusyBudget per step.
+	BusyMin, BusyMax, BusyBudget time.Duration
+
+	// An unreachable system is tried again Retries times, with pauses doubling
+	// from RetryMin.
+	Retries  int
+	RetryMin time.Duration
+
+	// A write that was accepted is read back up to ReadBacks times, ReadBackPause
+	// apart, before it counts as not applied.
+	ReadBacks     int
+	ReadBackPause time.Duration
+
+	// A value that cannot be read yet (a BMC that is still starting) is looked for
+	// with pauses doubling from LookMin to LookMax, within the step's budget.
+	LookMin, LookMax time.Duration
+}
+
+// DefaultOptions are the limits that fit one site.
+func DefaultOptions() Options {
+	return Options{
+		Devices: 16, Budget: 15 * time.Minute,
+		BusyMin: 10 * time.Second, BusyMax: time.Minute, BusyBudget: 15 * time.Minute,
+		Retries: 3, RetryMin: 2 * time.Second,
+		ReadBacks: 3, ReadBackPause: time.Second,
+		LookMin: 250 * time.Millisecond, LookMax: 5 * time.Second,
+	}
+}
+
+// doubled is a pause that doubles with every use, up to a limit.
+func doubled(least, most time.Duration, nth int) time.Duration {
+	for d := least; ; d *= 2 {
+		if d >= most {
+			return most
+		}
+		if nth == 0 {
+			return d
+		}
+		nth--
+	}
+}

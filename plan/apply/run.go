@@ -1,0 +1,431 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// Run applies the steps and reports. Everything that happens to a step is in the
+// report. The error is a defect of the input (needs that lead nowhere), without a
+// report, or a journal that cannot be written, with the report of what was done
+// until then.
+func Run(ctx context.Context, in Input, deps Deps, o Options) (*Report, error) {
+	r, err := newRun(in, deps, o)
+	if err != nil {
+		return nil, err
+	}
+	if f := deps.Journal.beginPlan(len(in.Steps)); f != nil {
+		return nil, f
+	}
+	r.loop(ctx)
+	report := r.report()
+	if f := deps.Journal.finish(report.Interrupted); f != nil {
+		return report, f // also when it had failed before: the first failure stays
+	}
+	return report, nil
+}
+
+// progress is where a step is.
+type progress int
+
+const (
+	pending  progress = iota // something it needs is not at its end
+	ready                    // may be visited
+	visiting                 // a visit is under way
+	resting                  // waits for its due time
+	over
+)
+
+// job is a step with its state; only the loop touches it.
+type job struct {
+	step     *plan.Step
+	index    int
+	at       progress
+	needs    int // not yet over
+	neededBy []*job
+	visit    visit
+	due      time.Time
+	began    time.Time
+
+	looks, retries, busyTries, readBacks int
+	// The pause that is going on, and what it counts as.
+	busySince time.Time
+
+	report StepReport
+}
+
+// run is the state of a run. One goroutine owns it.
+type run struct {
+	visitor
+	in       Input
+	jobs     []*job
+	byID     map[string]*job
+	open     int             // jobs that are not over
+	inFlight map[string]bool // devices with a visit under way; "" is the site itself
+	stopped  map[string]*plan.Fault
+	halted   bool // nothing new is started
+	broke    bool // …because the journal cannot be written
+	began    time.Time
+	results  chan result
+}
+
+type result struct {
+	job *job
+	out outcome
+}
+
+func newRun(in Input, deps Deps, o Options) (*run, error) {
+	r := &run{
+		visitor: visitor{deps: deps, options: o, scope: in.Scope}, in: in,
+		byID: map[string]*job{}, inFlight: map[string]bool{}, stopped: map[string]*plan.Fault{},
+		began: deps.Clock.Now(), results: make(chan result),
+	}
+	for i, s := range in.Steps {
+		j := &job{step: s, index: i, visit: visit{step: s, sent: in.Begun[s.ID]}, report: StepReport{Step: s}}
+		r.jobs = append(r.jobs, j)
+		r.byID[s.ID] = j
+	}
+	for _, j := range r.jobs {
+		for _, id := range j.step.Needs {
+			need := r.byID[id]
+			if need == nil {
+				return nil, plan.NewFault(plan.CodePlanInvalid, "step %s needs %s, which the plan does not have", j.step.ID, id)
+			}
+			need.neededBy = append(need.neededBy, j)
+			j.needs++
+		}
+	}
+	r.open = len(r.jobs)
+	return r, nil
+}
+
+// loop runs until every job is over and no visit is under way.
+func (r *run) loop(ctx context.Context) {
+	for _, j := range r.jobs {
+		if j.step.Blocked != nil {
+			r.end(j, outcome{state: plan.StepBlocked, text: j.step.Blocked.Text})
+		}
+	}
+	for _, j := range r.jobs {
+		if j.at == pending && j.needs == 0 {
+			r.arrive(j)
+		}
+	}
+	stop := r.deps.Stop
+	for r.open > 0 {
+		if ctx.Err() != nil {
+			r.halt("cancelled")
+		}
+		r.start(ctx)
+		if r.open == 0 {
+			return
+		}
+		timer, release := r.timer()
+		select {
+		case res := <-r.results:
+			delete(r.inFlight, res.job.step.Address.Device)
+			r.settle(ctx, res.job, res.out)
+		case <-timer:
+		case <-stop:
+			stop = nil
+			r.halt("interrupted")
+		case <-r.cancelled(ctx):
+		}
+		release()
+	}
+}
+
+// cancelled is ctx.Done until the run was halted: after that only results are
+// waited for.
+func (r *run) cancelled(ctx context.Context) <-chan struct{} {
+	if r.halted {
+		return nil
+	}
+	return ctx.Done()
+}
+
+// timer fires at the next due time of a job that could then be visited.
+func (r *run) timer() (<-chan time.Time, func() bool) {
+	var next time.Time
+	for _, j := range r.jobs {
+		if j.at == resting && !r.inFlight[j.step.Address.Device] && (next.IsZero() || j.due.Before(next)) {
+			next = j.due
+		}
+	}
+	if next.IsZero() || len(r.inFlight) >= r.options.Devices {
+		return nil, func() bool { return true }
+	}
+	return r.deps.Clock.Timer(max(next.Sub(r.deps.Clock.Now()), 0))
+}
+
+// start begins as many visits as the limits allow, in the plan's order.
+func (r *run) start(ctx context.Context) {
+	if r.halted {
+		return
+	}
+	now := r.deps.Clock.Now()
+	for _, j := range r.jobs {
+		if len(r.inFlight) >= r.options.Devices {
+			return
+		}
+		device := j.step.Address.Device
+		if j.at == resting && !j.due.After(now) {
+			j.at = ready
+		}
+		if j.at != ready || r.inFlight[device] {
+			continue
+		}
+		if f := r.stopped[device]; f != nil && device != "" {
+			r.end(j, outcome{state: plan.StepSkipped, text: "the device stopped: " + string(f.Code)})
+			continue
+		}
+		if j.began.IsZero() {
+			j.began = now
+			r.tell(plan.Event{Kind: plan.EventBegin, Step: j.step})
+		}
+		j.at = visiting
+		r.inFlight[device] = true
+		j.report.Exchanges++
+		go func() { r.results <- result{j, r.perform(ctx, j.visit)} }()
+	}
+}
+
+// settle takes in what a visit came to.
+func (r *run) settle(ctx context.Context, j *job, out outcome) {
+	if !j.busySince.IsZero() {
+		j.report.BusySpent += r.deps.Clock.Now().Sub(j.busySince)
+		j.busySince = time.Time{}
+	}
+	j.visit.begun = j.visit.begun || out.began
+	j.visit.sent = j.visit.sent || out.sent
+	j.report.Checks = append(j.report.Checks, out.checks...)
+	switch {
+	case ctx.Err() != nil && out.fault != nil && j.visit.begun && j.step.Action.Mutates():
+		// Cancelled in the middle of an exchange: nobody knows whether it arrived.
+		r.end(j, outcome{state: plan.StepInDoubt, text: "cancelled while a request was in flight", fault: out.fault})
+	case ctx.Err() != nil && out.fault != nil:
+		r.leave(j)
+	case out.state != "":
+		r.end(j, out)
+	case r.halted:
+		r.leave(j)
+	default:
+		r.rest(j, out)
+	}
+}
+
+// rest decides when a job is visited again, or that it has used up its ledger.
+func (r *run) rest(j *job, out outcome) {
+	now := r.deps.Clock.Now()
+	j.visit.stage, j.visit.memo = out.stage, out.memo
+	o := r.options
+	pause, kind := out.after, plan.EventWait
+	switch {
+	case out.fault == nil && out.look:
+		pause = doubled(o.LookMin, o.LookMax, j.looks)
+		j.looks++
+	case out.fault == nil:
+		j.retries, j.busyTries = 0, 0
+	case out.fault.Code == plan.CodeNotApplied:
+		j.readBacks++
+		if j.readBacks >= o.ReadBacks {
+			r.end(j, failed(out.fault))
+			return
+		}
+		pause, kind = o.ReadBackPause, plan.EventRetry
+	case out.fault.Class() == plan.ClassBusy:
+		if j.report.BusySpent >= o.BusyBudget {
+			r.end(j, failed(out.fault.With("busy for", j.report.BusySpent.Round(time.Second).String())))
+			return
+		}
+		pause, kind = doubled(o.BusyMin, o.BusyMax, j.busyTries), plan.EventRetry
+		j.busyTries++
+		j.busySince = now
+	default:
+		if j.retries >= o.Retries {
+			r.end(j, failed(out.fault.With("tried", fmt.Sprintf("%d times", j.retries+1))))
+			return
+		}
+		pause, kind = doubled(o.RetryMin, time.Minute, j.retries), plan.EventRetry
+		j.retries++
+		j.report.RetrySpent++
+	}
+	if left := r.left(j, now); left <= 0 {
+		r.end(j, failed(r.timeout(j, out)))
+		return
+	} else if kind == plan.EventWait && pause > left {
+		pause = left // one last look at the end of the budget
+	}
+	j.due, j.at = now.Add(pause), resting
+	r.tell(plan.Event{Kind: kind, Step: j.step, After: pause, Text: out.text, Fault: out.fault})
+}
+
+// left is what is left of a step's budget. Time spent on a busy system is in a
+// ledger of its own and does not count.
+func (r *run) left(j *job, now time.Time) time.Duration {
+	budget := time.Duration(j.step.Budget)
+	if budget == 0 {
+		budget = r.options.Budget
+	}
+	return budget - (now.Sub(j.began) - j.report.BusySpent)
+}
+
+func (r *run) timeout(j *job, out outcome) *plan.Fault {
+	budget := time.Duration(j.step.Budget)
+	if budget == 0 {
+		budget = r.options.Budget
+	}
+	f := plan.NewFault(plan.CodeTimeout, "%s did not come to its end within %s", j.step.Address, budget).With("last observed", out.text)
+	if out.fault != nil {
+		f = f.With("last fault", out.fault.Error())
+	}
+	return f
+}
+
+// halt starts nothing new: what waits is left, what was not begun is not run,
+// what is in flight is waited for.
+func (r *run) halt(why string) {
+	if r.halted {
+		return
+	}
+	r.halted = true
+	r.tell(plan.Event{Kind: plan.EventStop, Text: why})
+	for _, j := range r.jobs {
+		if j.at == pending || j.at == ready || j.at == resting {
+			r.leave(j)
+		}
+	}
+}
+
+func (r *run) leave(j *job) {
+	if j.visit.begun {
+		r.end(j, outcome{state: plan.StepLeft, text: "begun; the run was stopped while the system was at work"})
+		return
+	}
+	r.end(j, outcome{state: plan.StepNotRun, text: "the run was stopped before it began"})
+}
+
+// end closes a job and lets those that need it go on, or not.
+func (r *run) end(j *job, out outcome) {
+	now := r.deps.Clock.Now()
+	j.at = over
+	r.open--
+	rep := &j.report
+	rep.State, rep.Text, rep.Fault, rep.Began = out.state, out.text, out.fault, j.began
+	if !j.began.IsZero() {
+		rep.Spent = now.Sub(j.began)
+	}
+	if f := r.deps.Journal.end(j.step, rep.State, rep.Text, rep.Fault); f != nil {
+		r.broken(f)
+	}
+	r.tell(plan.Event{Kind: plan.EventEnd, Step: j.step, Text: rep.Text, State: rep.State, Fault: rep.Fault, Spent: rep.Spent})
+	if rep.State == plan.StepFailed {
+		r.stopDevices(j)
+	}
+	for _, next := range j.neededBy {
+		next.needs--
+		if next.needs == 0 && next.at == pending && !r.halted {
+			r.arrive(next)
+		}
+	}
+}
+
+// stopDevices: after a fault nothing new of the device is begun. A failed
+// verification alone does not stop the other verifications; what needs it is
+// skipped anyway.
+func (r *run) stopDevices(j *job) {
+	if j.report.Fault.Code == plan.CodeJournal {
+		r.broken(j.report.Fault)
+		return
+	}
+	if j.report.Fault.Class() == plan.ClassVerification {
+		return
+	}
+	if d := j.step.Address.Device; d != "" && r.stopped[d] == nil {
+		r.stopped[d] = j.report.Fault
+	}
+}
+
+// broken: without a journal nothing more may be started.
+func (r *run) broken(f *plan.Fault) {
+	r.broke = true
+	r.halt(f.Summary)
+}
+
+// arrive: all that a job needs is over. It runs when all of that came about; a
+// shared step runs when at least one device that it serves is ready for it.
+func (r *run) arrive(j *job) {
+	ok, bad := 0, (*job)(nil)
+	for _, id := range j.step.Needs {
+		// What turned out not to exist there is reported and holds nothing up, as
+		// when the plan had seen it.
+		if need := r.byID[id]; need.report.State.OK() || need.report.State == plan.StepBlocked {
+			ok++
+		} else if bad == nil {
+			bad = need
+		}
+	}
+	if bad == nil || (j.step.Address.Device == "" && ok > 0) {
+		j.at = ready
+		return
+	}
+	r.end(j, outcome{state: plan.StepSkipped, text: fmt.Sprintf("needs %s (%s), which is %s", bad.step.ID, bad.step.Address.Local(), bad.report.State)})
+}
+
+func (r *run) tell(e plan.Event) {
+	if r.deps.Events == nil {
+		return
+	}
+	e.Time = r.deps.Clock.Now()
+	r.deps.Events(e)
+}
+
+// report sums up. A device counts as failed by its first fault; one whose
+// shared step failed has that fault.
+func (r *run) report() *Report {
+	rep := &Report{PlanID: r.in.PlanID, Began: r.began, Spent: r.deps.Clock.Now().Sub(r.began), Interrupted: r.halted && !r.broke}
+	devices := map[string]*DeviceReport{}
+	of := func(name string) *DeviceReport {
+		if devices[name] == nil {
+			devices[name] = &DeviceReport{Name: name}
+		}
+		return devices[name]
+	}
+	for _, j := range r.jobs {
+		rep.Steps = append(rep.Steps, j.report)
+		names := j.step.Serves
+		if d := j.step.Address.Device; d != "" {
+			names = []string{d}
+		}
+		for _, name := range names {
+			of(name).count(j.report)
+		}
+	}
+	for _, d := range devices {
+		rep.Devices = append(rep.Devices, *d)
+	}
+	sort.Slice(rep.Devices, func(a, b int) bool { return plan.NaturalLess(rep.Devices[a].Name, rep.Devices[b].Name) })
+	return rep
+}
+
+func (d *DeviceReport) count(s StepReport) {
+	switch s.State {
+	case plan.StepDone:
+		d.Done++
+	case plan.StepAlready:
+		d.Already++
+	case plan.StepBlocked:
+		// The plan showed it as such; it is no failure of the run.
+	case plan.StepFailed, plan.StepInDoubt:
+		d.NotRun++
+		if d.Fault == nil {
+			d.Fault, d.At = s.Fault, s.Step
+		}
+	case plan.StepSkipped, plan.StepNotRun, plan.StepLeft:
+		d.NotRun++
+	}
+}
