@@ -1,6 +1,6 @@
 # The first target is help: `make` alone shows what there is.
 GO      ?= go
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
+VERSION ?= 0.1.0-dev+$(shell git describe --always --dirty --exclude '*' 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 # Run by `go run`, not through the tool directive: its two hundred modules would

@@ -251,20 +251,28 @@ func (a *app) execute(ctx context.Context, p *plan.Plan, s *session, f applyFlag
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := a.interrupts(cancel)
+	stop, quiet := a.interrupts(cancel)
+	defer quiet()
 	progress := view.NewProgress(a.sys.stdout, p, a.sys.color())
-	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID}, apply.Deps{
-		Reader: s.router, Runner: s.router, Owner: s.router,
-		Clock: apply.RealClock{}, Journal: journal, Events: progress.Event, Stop: stop,
-	}, s.options(f))
+	past, err := apply.ReadJournal(journalDir, p.PlanID)
 	if err != nil {
 		return err
 	}
-	if err := view.Report(a.sys.stdout, report, a.sys.color()); err != nil {
+	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, Begun: past.Begun}, apply.Deps{
+		Reader: s.router, Runner: s.router, Owner: s.router,
+		Clock: apply.RealClock{}, Journal: journal, Events: progress.Event, Stop: stop,
+	}, s.options(f))
+	if report == nil {
 		return err
 	}
+	if viewErr := view.Report(a.sys.stdout, report, a.sys.color()); viewErr != nil {
+		return errors.Join(err, viewErr)
+	}
 	fmt.Fprintf(a.sys.stdout, "Journal %s\n", journal.Path())
-	if code := worst(report.ExitCode(), planExit(p, false)); code != exitDone {
+	if err != nil {
+		return err
+	}
+	if code := worst(reportExit(report), planExit(p, false)); code != exitDone {
 		return exitStatus(code)
 	}
 	return nil
@@ -290,20 +298,23 @@ func (s *session) options(f applyFlags) apply.Options {
 }
 
 // interrupts turns the first signal into "start nothing new" and the second
-// into "cancel".
-func (a *app) interrupts(cancel context.CancelFunc) <-chan struct{} {
+// into "cancel". quiet ends the listening.
+func (a *app) interrupts(cancel context.CancelFunc) (stop <-chan struct{}, quiet func()) {
 	signals, end := a.sys.signals()
-	stop := make(chan struct{})
+	stopping, over := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer end()
-		if _, ok := <-signals; !ok {
+		select {
+		case <-signals:
+		case <-over:
 			return
 		}
 		fmt.Fprintln(a.sys.stderr, "Interrupted: starting nothing new, finishing what is in flight. Interrupt again to cancel.")
-		close(stop)
-		if _, ok := <-signals; ok {
+		close(stopping)
+		select {
+		case <-signals:
 			cancel()
+		case <-over:
 		}
 	}()
-	return stop
+	return stopping, func() { end(); close(over) }
 }

@@ -18,10 +18,22 @@ type vault struct {
 
 	mu     sync.Mutex
 	values map[plan.SecretRef]plan.Secret
+	// open are references to what is kept in the vault and is no secret: user
+	// names, host keys. Hiding them would hide every "root" in a plan.
+	open map[plan.SecretRef]bool
 }
 
 func newVault(backend providers.Secrets, redactor *secrets.Redactor) *vault {
-	return &vault{backend: backend, redactor: redactor, values: map[plan.SecretRef]plan.Secret{}}
+	return &vault{backend: backend, redactor: redactor, values: map[plan.SecretRef]plan.Secret{}, open: map[plan.SecretRef]bool{}}
+}
+
+// show marks references whose values may be printed. It is called before load.
+func (v *vault) show(refs ...plan.SecretRef) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, r := range refs {
+		v.open[r] = true
+	}
 }
 
 // load resolves the references that are not known yet, in one batch.
@@ -41,7 +53,9 @@ func (v *vault) load(ctx context.Context, refs []plan.SecretRef) error {
 	}
 	values, err := v.backend.Read(ctx, missing)
 	for r, s := range values {
-		v.redactor.Add(s)
+		if !v.open[r] {
+			v.redactor.Add(s)
+		}
 		v.values[r] = s
 	}
 	return err

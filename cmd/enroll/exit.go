@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/plan/apply"
 )
 
 // The exit codes (design section 10). They are an interface.
@@ -97,4 +98,31 @@ func planErrorExit(p *plan.Plan) int {
 		return exitPartial
 	}
 	return exitError
+}
+
+// reportExit is the exit code of a run: done, interrupted, or by its failed
+// devices. When some of several failed it is 14; when all did, the code that
+// their faults share, else 1.
+func reportExit(r *apply.Report) int {
+	failed := r.Failed()
+	switch {
+	case r.Interrupted:
+		return exitInterrupted
+	case len(failed) == 0:
+		return exitDone
+	case len(failed) < len(r.Devices):
+		return exitPartial
+	}
+	shared := exitDone
+	for _, d := range failed {
+		code := exitError
+		if d.Fault != nil {
+			code = faultExit(d.Fault)
+		}
+		if shared != exitDone && shared != code {
+			return exitError
+		}
+		shared = code
+	}
+	return shared
 }

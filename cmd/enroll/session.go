@@ -30,8 +30,8 @@ type session struct {
 
 	netbox *netbox.Client
 	dhcp   *dhcp.Provider
-	bmc    *bmc.Provider
-	ironic *ironic.Provider
+	bmc    *bmc.Client
+	ironic *ironic.Client
 	router *router
 	kinds  []plan.Kind
 }
@@ -97,6 +97,7 @@ func (s *session) siteRefs() []plan.SecretRef {
 	refs := []plan.SecretRef{s.site.NetBox.Token}
 	if d := s.site.DHCP; d != nil && s.site.ConfigureDHCP {
 		refs = append(refs, d.Identity, d.KnownHosts)
+		s.vault.show(d.KnownHosts)
 	}
 	return refs
 }
@@ -106,6 +107,7 @@ func (s *session) deviceRefs() []plan.SecretRef {
 	for _, t := range s.scope.Targets {
 		if len(t.Intent.Faults) == 0 {
 			refs = append(refs, t.Settings.BMCUsername, t.Settings.BMCPassword)
+			s.vault.show(t.Settings.BMCUsername)
 		}
 	}
 	return refs
@@ -196,7 +198,7 @@ func (s *session) connect() error {
 		if err != nil {
 			return err
 		}
-		if s.dhcp, err = dhcp.New(*d, auth, dhcp.Options{Now: s.app.sys.now}); err != nil {
+		if s.dhcp, err = dhcp.New(*d, auth, dhcp.Options{}); err != nil {
 			return err
 		}
 		s.router.systems["dhcp"] = s.dhcp

@@ -147,7 +147,7 @@ func (t *textWriter) checks(checks []plan.Check) {
 	for _, c := range checks {
 		when := ""
 		if c.After != "" {
-			when = " (judged by step " + c.After + ")"
+			when = " (judged during apply)"
 		}
 		t.f("  %s %-28s %s%s\n", t.verdict(c.Verdict), c.Address.Local(), c.Verdict, when)
 		if c.Verdict == plan.CheckPass && !t.o.Full {
@@ -171,7 +171,11 @@ func (t *textWriter) closing(p *plan.Plan) {
 	if n := len(p.Errors()); n > 0 {
 		t.f("%s\n", t.color(red, "This plan is incomplete: "+plural(n, "fault")+" above. What is listed for the devices concerned will not run."))
 	}
-	if !p.HasWork() && len(p.Errors()) == 0 {
+	switch {
+	case p.HasWork() || len(p.Errors()) > 0:
+	case p.Summary.Blocked > 0:
+		t.f("Nothing will be done: what differs is blocked.\n")
+	default:
 		t.f("Nothing to do.\n")
 	}
 	if p.HasWork() {

@@ -1,0 +1,71 @@
+package lab
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
+	"github.com/enroll-dev/enroll/providers/dhcp/dhcptest"
+	"github.com/enroll-dev/enroll/providers/exchange"
+	"github.com/enroll-dev/enroll/providers/ironic/ironictest"
+	"github.com/enroll-dev/enroll/providers/netbox/netboxtest"
+	"github.com/enroll-dev/enroll/providers/secrets/secretstest"
+)
+
+// hostsDir is dnsmasq's dhcp-hostsdir on the lab's DHCP machine.
+const hostsDir = "/etc/dnsmasq.d/enroll-hosts"
+
+// Options of a lab.
+type Options struct {
+	Dir      string // gets site/ and env
+	Devices  int    // at least 1
+	Seed     int64
+	Now      func() time.Time
+	Requests io.Writer // gets a JSON line for each request; nil for nobody
+}
+
+// Lab is a running lab. Its parts may be reached into, to make things differ.
+type Lab struct {
+	Hosts    []Host
+	NetBox   *netboxtest.Server
+	Ironic   *ironictest.Server
+	BMC      *bmctest.Server
+	DHCP     *dhcptest.Server
+	Vault    *secretstest.Server
+	Recorder *exchange.Recorder
+
+	dir  string
+	bmcs map[string]*bmctest.BMC
+}
+
+// Start starts the simulators with racked and recorded hosts that nobody has
+// touched yet: staged in NetBox, unknown to DHCP and Ironic, with a BMC that has
+// no address.
+func Start(o Options) (*Lab, error) {
+	if o.Devices < 1 {
+		return nil, fmt.Errorf("a lab wants at least one device, not %d", o.Devices)
+	}
+	l := &Lab{Hosts: Fleet(o.Devices, o.Seed), dir: o.Dir, Recorder: exchange.NewRecorder(o.Now, o.Requests), bmcs: map[string]*bmctest.BMC{}}
+	l.Vault = secretstest.New(secretstest.Options{Now: o.Now, Recorder: l.Recorder})
+	l.NetBox = netboxtest.New(netboxtest.Options{Site: SiteName, Now: o.Now, Recorder: l.Recorder})
+	l.DHCP = dhcptest.New(dhcptest.Options{Now: o.Now, Recorder: l.Recorder, Directory: hostsDir, DeviceOf: deviceOf})
+	l.BMC = bmctest.New(bmctest.Options{Now: o.Now, Recorder: l.Recorder})
+	l.Ironic = ironictest.New(ironictest.Options{Now: o.Now, Recorder: l.Recorder, Verify: l.verify, Inventory: l.inventory})
+	l.seed()
+	l.DHCP.OnChange(l.lease)
+	if err := l.write(); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Close stops all simulators. What they wrote stays.
+func (l *Lab) Close() {
+	l.Ironic.Close()
+	l.BMC.Close()
+	_ = l.DHCP.Close() // its listener goes with the process
+	l.NetBox.Close()
+	l.Vault.Close()
+}

@@ -1,0 +1,74 @@
+package lab
+
+import (
+	"strings"
+
+	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
+	"github.com/enroll-dev/enroll/providers/netbox/netboxtest"
+)
+
+// frontendType is NetBox's type value of the frontend interfaces.
+const frontendType = "200gbase-x-qsfp56"
+
+// seed records the hosts in NetBox, puts their BMCs into the rack and the
+// secrets into the vault.
+func (l *Lab) seed() {
+	l.NetBox.AddTag("ironic")
+	l.Vault.Put("netbox-enroll", map[string]string{"credential": l.NetBox.Token})
+	l.Vault.Put("ssh-config-dhcp", map[string]string{"private_key": string(l.DHCP.IdentityPEM), "known_hosts": string(l.DHCP.KnownHosts)})
+	for _, h := range l.Hosts {
+		b := l.BMC.Add(h.machine())
+		l.bmcs[h.Name] = b
+		l.Vault.Put("bmc-"+h.Name, map[string]string{"username": "root", "password": h.Password})
+		l.NetBox.AddDevice(h.record(b.URL))
+	}
+}
+
+// machine is the hardware: a factory-new BMC without an address, and a boot
+// order that the integrator has set.
+func (h Host) machine() bmctest.Machine {
+	m := bmctest.Machine{
+		Name: h.Name, Vendor: h.Family, Serial: h.Serial, Model: h.model(), User: "root", Password: h.Password,
+		FirstNIC: 1, Unreachable: true,
+	}
+	for _, n := range h.NICs {
+		m.NICs = append(m.NICs, bmctest.NIC{MAC: n.MAC})
+	}
+	return m
+}
+
+// record is what NetBox says about the host. Its BMC is simulated on loopback;
+// the out-of-band address is the one that DHCP will give it.
+func (h Host) record(bmcURL string) netboxtest.Device {
+	d := netboxtest.Device{
+		Name: h.Name, Serial: h.Serial, Role: "gpu-compute", Rack: h.Rack, Position: h.Position, Status: "staged",
+		Type: netboxtest.Type{Manufacturer: h.manufacturer(), Model: h.model()},
+		Context: map[string]any{"ironic_settings": map[string]any{
+			"driver": "redfish", "raid_interface": "no-raid", "interface_type": frontendType, "resource_class": "gpu." + h.Family,
+			"redfish_address_override": bmcURL,
+		}},
+		OOB:        netboxtest.OOB{Address: h.OOB.String() + "/15", Interface: "bmc"},
+		Interfaces: []netboxtest.Interface{{Name: "bmc", MAC: h.BMCMAC.String(), MgmtOnly: true}},
+	}
+	for _, n := range h.NICs {
+		d.Interfaces = append(d.Interfaces, netboxtest.Interface{
+			Name: n.Name, Type: frontendType, MAC: n.MAC.String(), Peer: netboxtest.Peer{Device: n.Switch, Port: n.Port},
+		})
+	}
+	return d
+}
+
+// Secrets are all secret values of the lab, for tests that look for them where
+// they must not be. A key counts by its lines.
+func (l *Lab) Secrets() []string {
+	out := []string{l.NetBox.Token, l.Vault.Token}
+	for _, h := range l.Hosts {
+		out = append(out, h.Password)
+	}
+	for _, line := range strings.Split(string(l.DHCP.IdentityPEM), "\n") {
+		if len(line) > 20 && !strings.HasPrefix(line, "-----") {
+			out = append(out, line)
+		}
+	}
+	return out
+}

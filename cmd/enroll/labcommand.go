@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/enroll-dev/enroll/cmd/enroll/lab"
+)
+
+type labFlags struct {
+	dir      string
+	devices  int
+	scenario string
+	seed     int64
+}
+
+func (a *app) labCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "lab", Short: "Run simulators of all systems, to try enroll without touching anything",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.labRunCommand(), a.labScenariosCommand())
+	return cmd
+}
+
+func (a *app) labRunCommand() *cobra.Command {
+	var f labFlags
+	cmd := &cobra.Command{
+		Use: "run", Short: "Serve the lab until interrupted",
+		Long: "Serves simulators of NetBox, Ironic, BMCs, a DHCP machine and a vault on loopback ports, in the foreground.\n" +
+			"DIR gets site/ (for --site), env (lines to source), requests.jsonl (every request that a simulator\n" +
+			"received) and, once all serve, ready. SIGTERM ends it; nothing is removed.",
+		Example: "  enroll lab run --dir lab &\n  . lab/env\n  enroll plan gpu-001",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.labRun(cmd.Context(), f) },
+	}
+	cmd.Flags().StringVar(&f.dir, "dir", "", "folder for the lab's files (required)")
+	cmd.Flags().IntVar(&f.devices, "devices", 2, "number of devices, gpu-001 on")
+	cmd.Flags().StringVar(&f.scenario, "scenario", "fresh", "what the devices have been through; see enroll lab scenarios")
+	cmd.Flags().Int64Var(&f.seed, "seed", 1, "for the made-up passwords; the same seed gives the same lab")
+	return cmd
+}
+
+func (a *app) labScenariosCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "scenarios", Short: "List the scenarios of the lab", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			for _, s := range lab.Scenarios() {
+				if _, err := fmt.Fprintf(a.sys.stdout, "%-10s %s\n", s.Name, s.Doc); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) labRun(ctx context.Context, f labFlags) (err error) {
+	scenario, ok := lab.FindScenario(f.scenario)
+	switch {
+	case !ok:
+		return usageError{fmt.Errorf("--scenario: there is no %q; enroll lab scenarios lists them", f.scenario)}
+	case f.dir == "":
+		return usageError{errors.New("--dir is required: a folder for the lab's files")}
+	case f.devices < 1 || f.devices > lab.MaxDevices:
+		return usageError{fmt.Errorf("--devices wants 1 to %d", lab.MaxDevices)}
+	}
+	dir, err := filepath.Abs(f.dir)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, "ready")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	requests, err := os.OpenFile(filepath.Join(dir, "requests.jsonl"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // the operator names the folder
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, requests.Close()) }()
+	signals, quiet := a.sys.signals()
+	defer quiet()
+	l, err := lab.Start(lab.Options{Dir: dir, Devices: f.devices, Seed: f.seed, Now: a.sys.now, Requests: requests})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if scenario.Converged {
+		if err := a.converge(ctx, l, dir); err != nil {
+			return err
+		}
+	}
+	scenario.Change(l)
+	l.Recorder.Reset()
+	if err := requests.Truncate(0); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.sys.stdout, "The lab serves %d devices, scenario %s.\n  . %s\nInterrupt to end it.\n", f.devices, scenario.Name, filepath.Join(dir, "env"))
+	if err := os.WriteFile(filepath.Join(dir, "ready"), nil, 0o600); err != nil {
+		return err
+	}
+	select {
+	case <-signals:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// converge lets enroll itself bring all devices to available, so that the
+// scenarios that begin there are what enroll makes of them and nothing else.
+func (a *app) converge(ctx context.Context, l *lab.Lab, dir string) error {
+	var out bytes.Buffer
+	inner := *a.sys
+	env := map[string]string{"ENROLL_SITE": filepath.Join(dir, "site"), "VAULT_TOKEN": l.Vault.Token}
+	inner.stdin, inner.stdout, inner.stderr = strings.NewReader(""), &out, &out
+	inner.terminal = false
+	inner.lookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	if code := run(ctx, []string{"apply", "--all", "--auto-approve", "--journal", filepath.Join(dir, "journal")}, &inner); code != exitDone {
+		return fmt.Errorf("the lab's devices could not be brought to available (exit %d):\n%s", code, out.String())
+	}
+	return nil
+}

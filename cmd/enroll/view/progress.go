@@ -1,0 +1,105 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// Progress writes what happens during apply, one line per thing that a person
+// may want to know. A wait is told once per new thing that the system does.
+type Progress struct {
+	t     textWriter
+	w     io.Writer
+	began time.Time
+	width int               // of an address
+	told  map[string]string // step id → the last wait
+}
+
+// NewProgress writes to w; the plan gives the width of the columns.
+func NewProgress(w io.Writer, p *plan.Plan, color bool) *Progress {
+	pr := &Progress{t: textWriter{o: TextOptions{Color: color}}, w: w, told: map[string]string{}}
+	for _, s := range p.Steps {
+		if s.Blocked == nil {
+			pr.width = max(pr.width, utf8.RuneCountInString(place(s)))
+		}
+	}
+	return pr
+}
+
+// place is where a step acts, as people say it.
+func place(s *plan.Step) string {
+	if s.Address.Device == "" {
+		return Clean(s.Address.Local())
+	}
+	return Clean(s.Address.Device + "/" + s.Address.Local())
+}
+
+// Event takes one event. A line that cannot be written changes nothing: the
+// journal and the report are what counts.
+func (p *Progress) Event(e plan.Event) {
+	if p.began.IsZero() {
+		p.began = e.Time
+	}
+	switch e.Kind {
+	case plan.EventBegin:
+	case plan.EventStop:
+		p.line(e, "", "nothing new is started: "+Clean(e.Text))
+	case plan.EventWait:
+		if text := Clean(e.Text); p.told[e.Step.ID] != text {
+			p.told[e.Step.ID] = text
+			p.line(e, p.t.color(blue, "…"), text)
+		}
+	case plan.EventRetry:
+		p.line(e, p.t.color(yellow, "!"), string(e.Fault.Code)+": "+Clean(e.Fault.Summary)+"; again in "+e.After.String())
+	case plan.EventEnd:
+		if e.State != plan.StepBlocked || e.Step.Blocked == nil { // what the plan had blocked was shown with the plan
+			p.line(e, p.mark(e.State), p.end(e))
+		}
+	}
+}
+
+func (p *Progress) line(e plan.Event, mark, text string) {
+	where := ""
+	if e.Step != nil {
+		where = place(e.Step)
+	}
+	if mark == "" {
+		mark = " "
+	}
+	_, _ = fmt.Fprintf(p.w, "%7.1fs  %s %-*s  %s\n", e.Time.Sub(p.began).Seconds(), mark, p.width, where, text)
+}
+
+func (p *Progress) mark(s plan.StepState) string {
+	switch s {
+	case plan.StepDone:
+		return p.t.color(green, "✓")
+	case plan.StepAlready:
+		return "="
+	case plan.StepFailed, plan.StepInDoubt:
+		return p.t.color(red, "✗")
+	case plan.StepBlocked:
+		return p.t.color(yellow, "!")
+	case plan.StepSkipped, plan.StepNotRun, plan.StepLeft:
+		return "-"
+	}
+	return " "
+}
+
+func (p *Progress) end(e plan.Event) string {
+	text := string(e.State)
+	switch {
+	case e.Fault != nil:
+		text += ": " + string(e.Fault.Code) + ": " + Clean(e.Fault.Summary)
+	case e.Text != "":
+		text += ": " + Clean(e.Text)
+	case e.State == plan.StepAlready:
+		text = "already as wanted"
+	case e.Spent >= time.Second:
+		text += " in " + e.Spent.Round(100*time.Millisecond).String()
+	}
+	return text
+}

@@ -1,0 +1,190 @@
+package bmc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// Credentials gives the login of each device's BMC.
+type Credentials interface {
+	// Credential gives user name and password of a device.
+	Credential(ctx context.Context, device string) (user string, password plan.Secret, err error)
+	// Ref names the device's password for display.
+	Ref(device string) plan.SecretRef
+}
+
+// Options are what a program or a test may set.
+type Options struct {
+	// Now is the clock; it must be set.
+	Now func() time.Time
+	// UserAgent of every request; default "enroll".
+	UserAgent string
+	// DialContext opens connections; nil dials the address itself. The embedded
+	// lab leads the addresses of its site to its simulators with it.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// parallel bounds how many BMCs are asked at once. One BMC gets one request at
+// a time.
+const parallel = 16
+
+// Client speaks with the BMCs of one site.
+type Client struct {
+	settings    plan.BMCSettings
+	credentials Credentials
+	opt         Options
+	transport   *http.Transport
+	requests    atomic.Int64
+
+	mu     sync.Mutex
+	conns  map[string]*conn // by device
+	closed bool
+}
+
+// New makes a client; it opens no connection. A CA file that cannot be used is
+// a CONFIG_INVALID fault.
+func New(settings plan.BMCSettings, credentials Credentials, opts Options) (*Client, error) {
+	if opts.Now == nil || credentials == nil {
+		return nil, plan.NewFault(plan.CodeInternal, "bmc.New wants a clock and credentials")
+	}
+	if settings.Timeout <= 0 {
+		settings.Timeout = 30 * time.Second
+	}
+	if opts.UserAgent == "" {
+		opts.UserAgent = "enroll"
+	}
+	trust := &tls.Config{MinVersion: tls.VersionTLS12}
+	if settings.Insecure {
+		trust.InsecureSkipVerify = true // the site file asks for it and gives a reason
+	}
+	if settings.CAFile != "" {
+		pem, err := os.ReadFile(settings.CAFile)
+		if err != nil {
+			return nil, plan.NewFault(plan.CodeConfigInvalid, "ca_file %s of the bmc block cannot be read", settings.CAFile).Because(err)
+		}
+		trust.RootCAs = x509.NewCertPool()
+		if !trust.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, plan.NewFault(plan.CodeConfigInvalid, "ca_file %s of the bmc block holds no certificate", settings.CAFile)
+		}
+	}
+	dial := opts.DialContext
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: min(10*time.Second, settings.Timeout)}).DialContext
+	}
+	return &Client{
+		settings: settings, credentials: credentials, opt: opts, conns: map[string]*conn{},
+		transport: &http.Transport{
+			DialContext: dial, TLSClientConfig: trust, TLSHandshakeTimeout: settings.Timeout,
+			// Some BMCs append "-gzip" to the ETag of a packed answer.
+			DisableCompression: true,
+			MaxConnsPerHost:    1, MaxIdleConnsPerHost: 1, IdleConnTimeout: 20 * time.Second,
+			// A map that is not nil keeps HTTP/2 off: BMCs announce it and fail with it.
+			TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
+		},
+	}, nil
+}
+
+// Requests is how many HTTP requests were sent so far.
+func (c *Client) Requests() int { return int(c.requests.Load()) }
+
+// conn gives the one connection of a device. The address comes from NetBox:
+// the override of the config context, else the out-of-band address.
+func (c *Client) conn(t *plan.Target) (*conn, *plan.Fault) {
+	base, system, fault := address(t.Intent)
+	if fault != nil {
+		return nil, fault
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, plan.NewFault(plan.CodeInternal, "the BMC client is closed")
+	}
+	k, ok := c.conns[t.Name()]
+	if !ok {
+		k = &conn{client: c, device: t.Name(), base: base, wanted: system}
+		c.conns[t.Name()] = k
+	}
+	return k, nil
+}
+
+// address gives scheme, host and port of a BMC and, where the record names
+// one, the path of the system.
+func address(i *plan.Intent) (base, system string, fault *plan.Fault) {
+	if override := i.Ironic.RedfishAddress; override != "" {
+		u, err := url.Parse(override)
+		if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" {
+			return "", "", plan.NewFault(plan.CodeIntentInvalid, "%s: redfish_address_override is not of the form https://host[:port][/redfish/v1/Systems/ID]", i.Name).With("device", i.URL)
+		}
+		path := strings.TrimSuffix(u.Path, "/")
+		if path == "" || path == "/redfish" || path == "/redfish/v1" {
+			path = ""
+		}
+		return u.Scheme + "://" + u.Host, path, nil
+	}
+	if !i.OOB.IsValid() {
+		return "", "", plan.NewFault(plan.CodeIntentIncomplete, "%s has no out-of-band address in NetBox", i.Name).With("device", i.URL)
+	}
+	return "https://" + hostOf(i.OOB), "", nil
+}
+
+func hostOf(a netip.Addr) string {
+	if a.Is6() {
+		return "[" + a.String() + "]"
+	}
+	return a.String()
+}
+
+// Close deletes every session that this client opened and gives up its
+// connections. It does so also when ctx is cancelled. The error names the BMCs
+// where a session may be left until it times out there.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	var list []*conn
+	for _, k := range c.conns {
+		list = append(list, k)
+	}
+	c.mu.Unlock()
+	ctx = context.WithoutCancel(ctx)
+	var mu sync.Mutex
+	var errs []error
+	each(list, func(k *conn) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if err := k.logout(ctx); err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, fmt.Errorf("%s: %w", k.device, err))
+		}
+	})
+	c.transport.CloseIdleConnections()
+	return errors.Join(errs...)
+}
+
+// each calls do for all items, at most `parallel` at once, and waits for all.
+func each[T any](items []T, do func(T)) {
+	slots := make(chan struct{}, parallel)
+	var wg sync.WaitGroup
+	for _, item := range items {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			do(item)
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,17 @@
+// Package bmc reads and sets BMCs over Redfish (DSP0266).
+//
+// One file holds one thing: client.go the fleet, wire.go a request, session.go
+// the login, open.go the way from the service root to system and manager,
+// vendor.go what differs between makers, and one file each kind of resource:
+// credential.go, hostname.go, ntp.go, boot_order.go.
+//
+// A BMC gets one request at a time and one session per process; the session is
+// deleted by Close on every way out. A refused credential is not tried again
+// in a run, so that no account is locked.
+//
+// Types and words of gofish are used where its models can tell what is needed.
+// Requests are made here: gofish v0.20.0 keeps one context for all requests,
+// loses Location and Retry-After of a refused one, cannot read several makers'
+// error bodies, and cannot tell a property that is null from one that is
+// absent.
+package bmc

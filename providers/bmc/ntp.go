@@ -1,0 +1,140 @@
+package bmc
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// ntpKind keeps the time servers of the BMC and that it uses them.
+func ntpKind() plan.Kind {
+	return plan.Kind{
+		Name: kindNTP, Phase: plan.PhaseBMC,
+		Doc: "The time servers of the BMC.",
+		Want: func(t *plan.Target) []plan.Resource {
+			if !configured(t) || len(t.Settings.NTPServers) == 0 {
+				return nil
+			}
+			return []plan.Resource{{
+				Address: t.Address("bmc", "ntp", ""),
+				Want:    ntpValue(plan.Bool(true), t.Settings.NTPServers),
+				From:    from(t.Settings.Set["bmc.ntp"]),
+			}}
+		},
+	}
+}
+
+func ntpValue(enabled plan.Value, servers []string) plan.Value {
+	return plan.Obj(map[string]plan.Value{"ProtocolEnabled": enabled, "NTPServers": plan.Strs(servers...)})
+}
+
+// The iDRAC's names. The registry gives NTP1 to NTP3.
+const (
+	attrNTPEnable = "NTPConfigGroup.1.NTPEnable"
+	attrNTPServer = "NTPConfigGroup.1.NTP"
+	enabledWord   = "Enabled"
+	disabledWord  = "Disabled"
+)
+
+func readNTP(ctx context.Context, k *conn, t *plan.Target, want plan.Value) (plan.Value, evidence, *plan.Fault) {
+	d, fault := k.ntpPlace(ctx, t)
+	if fault != nil {
+		return plan.Null, nil, fault
+	}
+	if limit := k.tree.vendor.maxNTP; limit > 0 && len(serversOf(want)) > limit {
+		return plan.Null, nil, k.fault(plan.CodeBMCUnsupported, request{method: "GET", path: d.path}, "the BMC of %s holds %d time servers and %d are wanted", k.device, limit, len(serversOf(want)))
+	}
+	seen := evidence{"url": k.base + d.path}
+	if k.tree.vendor.attributes {
+		enabled := plan.Null
+		if word := d.text("Attributes", attrNTPEnable); word != "" {
+			enabled = plan.Bool(word == enabledWord)
+		}
+		return ntpValue(enabled, k.attributeServers(d)), seen, nil
+	}
+	enabled := plan.Null
+	if on, ok := d.yes("NTP", "ProtocolEnabled"); ok {
+		enabled = plan.Bool(on)
+	}
+	return ntpValue(enabled, d.list("NTP", "NTPServers")), seen, nil
+}
+
+func setNTP(ctx context.Context, k *conn, t *plan.Target, want plan.Value) plan.Result {
+	d, fault := k.ntpPlace(ctx, t)
+	if fault != nil {
+		return plan.Failed(fault)
+	}
+	servers := serversOf(want)
+	if k.tree.vendor.attributes {
+		attrs := map[string]string{attrNTPEnable: enabledWord}
+		for i := range k.tree.vendor.maxNTP {
+			server := ""
+			if i < len(servers) {
+				server = servers[i]
+			}
+			attrs[attrNTPServer+strconv.Itoa(i+1)] = server
+		}
+		return k.writeAttributes(ctx, d, attrs)
+	}
+	body := map[string]any{}
+	on, known := d.yes("NTP", "ProtocolEnabled")
+	have := d.list("NTP", "NTPServers")
+	if !known || !on {
+		body["ProtocolEnabled"] = true
+	}
+	if strings.Join(have, "\n") != strings.Join(servers, "\n") {
+		body["NTPServers"] = servers
+	}
+	if len(body) == 0 {
+		return plan.Already()
+	}
+	return k.write(ctx, change{on: d, body: map[string]any{"NTP": body}, same: func(now document) bool {
+		nowOn, nowKnown := now.yes("NTP", "ProtocolEnabled")
+		return nowOn == on && nowKnown == known && strings.Join(now.list("NTP", "NTPServers"), "\n") == strings.Join(have, "\n")
+	}})
+}
+
+// ntpPlace reads the resource that holds the time servers.
+func (k *conn) ntpPlace(ctx context.Context, t *plan.Target) (document, *plan.Fault) {
+	if k.tree.vendor.attributes {
+		d, fault := k.attributes(ctx)
+		if fault == nil && (!d.key("Attributes", attrNTPEnable) || !d.key("Attributes", attrNTPServer+"1")) {
+			fault = k.fault(plan.CodeBMCUnsupported, request{method: "GET", path: d.path}, "the iDRAC of %s has no NTPConfigGroup attributes", k.device)
+		}
+		return d, fault
+	}
+	d, fault := k.networkProtocol(ctx, t)
+	switch {
+	case fault != nil:
+		return d, fault
+	case !d.key("NTP"):
+		return d, k.fault(plan.CodeBMCUnsupported, request{method: "GET", path: d.path}, "the network protocol of the BMC of %s has no NTP", k.device)
+	case d.readOnly():
+		return d, k.fault(plan.CodeBMCUnsupported, request{method: "GET", path: d.path}, "the network protocol of the BMC of %s cannot be changed", k.device).With("allow", d.allow)
+	}
+	return d, nil
+}
+
+func (k *conn) attributeServers(d document) []string {
+	var out []string
+	for i := range k.tree.vendor.maxNTP {
+		if s := strings.TrimSpace(d.text("Attributes", attrNTPServer+strconv.Itoa(i+1))); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func serversOf(want plan.Value) []string {
+	list := plan.Attr(want, "NTPServers")
+	if !list.IsKnown() || list.IsNull() {
+		return nil
+	}
+	var out []string
+	for _, s := range list.AsValueSlice() {
+		out = append(out, s.AsString())
+	}
+	return out
+}

@@ -1,0 +1,167 @@
+package bmc
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stmcginnis/gofish/redfish"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// change is one PATCH.
+type change struct {
+	on   document
+	body map[string]any
+	// same tells that a newer reading of the resource still has what the change
+	// was decided on.
+	same func(document) bool
+	// direct writes to the resource itself although it names a settings object.
+	direct bool
+}
+
+// write sends a change under the resource's ETag. Where the resource names a
+// settings object, that is where DSP0266 wants writes to go.
+func (k *conn) write(ctx context.Context, c change) plan.Result {
+	path, etag := c.on.path, c.on.etag
+	if settings := c.on.link("@Redfish.Settings", "SettingsObject"); settings != "" && !c.direct {
+		s, fault := k.get(ctx, settings)
+		if fault != nil {
+			return plan.Failed(fault)
+		}
+		path, etag = s.path, s.etag
+	}
+	for attempt := 1; ; attempt++ {
+		r := request{method: http.MethodPatch, path: path, body: c.body}
+		if etag != "" {
+			r.header = map[string]string{"If-Match": etag}
+		}
+		ans, fault := k.authorized(ctx, r)
+		if fault != nil {
+			if isCode(fault, plan.CodeBMCUnreachable) {
+				fault = fault.With("in_doubt", "whether the BMC took the change is not known; the next reading shows it")
+			}
+			return plan.Failed(fault)
+		}
+		list := messages(ans.body)
+		switch {
+		case ans.status == http.StatusPreconditionFailed && attempt <= 2:
+			if etag, fault = k.newerETag(ctx, c, path); fault != nil {
+				return plan.Failed(fault)
+			}
+			if attempt == 2 {
+				etag = "*" // some builds compare ETags wrongly; the value was just looked at
+			}
+		case ans.status == http.StatusPreconditionRequired && attempt <= 2:
+			etag = "*" // wanted, and none was given
+		case ans.status == http.StatusAccepted:
+			return k.accepted(ans)
+		case has(list, "PropertyNotWritable", "PropertyUnknown") && ans.status >= 400:
+			return plan.Failed(k.refusal(plan.CodeBMCUnsupported, ans, "the BMC of %s does not let %s be changed at %s", k.device, keysOf(c.body), cut(path, 120)))
+		default:
+			if fault := k.judge(ans); fault != nil {
+				return plan.Failed(fault)
+			}
+			if isPage(ans) {
+				return plan.Failed(k.refusal(plan.CodeBMCProtocol, ans, "the BMC of %s answered PATCH %s with a web page", k.device, cut(path, 120)))
+			}
+			return plan.Done()
+		}
+	}
+}
+
+// newerETag reads the resource again after it was found changed.
+func (k *conn) newerETag(ctx context.Context, c change, path string) (string, *plan.Fault) {
+	d, fault := k.get(ctx, c.on.path)
+	if fault != nil {
+		return "", fault
+	}
+	if !c.same(d) {
+		return "", k.fault(plan.CodePlanStale, request{method: http.MethodPatch, path: path}, "somebody else changed %s on the BMC of %s just now", keysOf(c.body), k.device)
+	}
+	if path != d.path {
+		if d, fault = k.get(ctx, path); fault != nil {
+			return "", fault
+		}
+	}
+	return strings.TrimPrefix(d.etag, "W/"), nil
+}
+
+func keysOf(body map[string]any) string {
+	var out []string
+	for _, key := range sortedKeys(body) {
+		out = append(out, key)
+		if inner, ok := body[key].(map[string]any); ok {
+			out[len(out)-1] = key + "." + strings.Join(sortedKeys(inner), ", "+key+".")
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// What a run remembers between two looks at a task.
+const memoTask = "task"
+
+// accepted hands a 202 on: the BMC works on it and says where that can be
+// looked at. Without an address only reading back can tell.
+func (k *conn) accepted(ans *answer) plan.Result {
+	task := ans.header.Get("Location")
+	if task == "" {
+		d, _ := parse(ans.path, "", ans.body)
+		task = d.text("@odata.id")
+	}
+	if task == "" || isPage(ans) {
+		return plan.Done()
+	}
+	return plan.Wait(pauseOf(ans, time.Second), "BMC accepted the change and works on it", plan.Memo{memoTask: resolve(task), memoPauses: "1"})
+}
+
+// followTask looks at a task, or at its monitor, once. A monitor answers 202
+// while the task runs and is gone, or has the final answer, afterwards.
+func (k *conn) followTask(ctx context.Context, memo plan.Memo) plan.Result {
+	ans, fault := k.authorized(ctx, request{method: http.MethodGet, path: memo[memoTask]})
+	if fault != nil {
+		return plan.Failed(fault)
+	}
+	if ans.status == http.StatusNotFound || ans.status == http.StatusGone {
+		return plan.Done() // finished and forgotten; reading back shows what came of it
+	}
+	if fault := k.judge(ans); fault != nil {
+		return plan.Failed(fault)
+	}
+	d, ok := parse(ans.path, "", ans.body)
+	if !ok && len(strings.TrimSpace(string(ans.body))) > 0 {
+		return plan.Failed(k.refusal(plan.CodeBMCProtocol, ans, "the BMC of %s answered for its task with something that is no resource", k.device))
+	}
+	state := redfish.TaskState(d.text("TaskState"))
+	switch {
+	case state == redfish.CompletedTaskState, state == "" && ans.status != http.StatusAccepted:
+		return plan.Done()
+	case state == redfish.ExceptionTaskState, state == redfish.KilledTaskState, state == redfish.CancelledTaskState, state == redfish.InterruptedTaskState:
+		f := k.refusal(plan.CodeBMCRefused, ans, "the task of the BMC of %s ended with %s", k.device, state)
+		if list := extended(d.top["Messages"]); len(list) > 0 {
+			f = f.With("answer", k.clean(words(list)))
+		}
+		return plan.Failed(f)
+	}
+	pauses, _ := strconv.Atoi(memo[memoPauses]) // a memo without it starts over
+	pause := time.Second
+	for range min(pauses, 4) {
+		pause = min(2*pause, longestPause)
+	}
+	observed := "BMC works on the change"
+	if state != "" {
+		observed += ": " + cut(string(state), 40)
+	}
+	return plan.Wait(pauseOf(ans, pause), observed, plan.Memo{memoTask: memo[memoTask], memoPauses: strconv.Itoa(pauses + 1)})
+}
+
+// pauseOf is what the BMC asks for, within reason, else the given pause.
+func pauseOf(ans *answer, pause time.Duration) time.Duration {
+	if s, err := strconv.Atoi(ans.header.Get("Retry-After")); err == nil && s > 0 {
+		return min(time.Duration(s)*time.Second, time.Minute)
+	}
+	return pause
+}

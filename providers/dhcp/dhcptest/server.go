@@ -1,0 +1,297 @@
+// Package dhcptest is a DHCP server machine in one process: sshd with an SFTP
+// subsystem, a shell that knows the commands of package dhcp and no others, sudo,
+// systemd with one unit, its journal, and dnsmasq with a dhcp-hostsdir. It is
+// the simulator for tests and the embedded lab, in the style of httptest.
+//
+// Texts, statuses and orders were taken from Debian 12 with dnsmasq 2.90 and
+// OpenSSH 9.2. The SFTP server is its own, because that of pkg/sftp lets neither
+// the extensions nor the point at which an answer is lost be chosen per server.
+// Every login, command and SFTP request is one exchange of the recorder.
+package dhcptest
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/pem"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/exchange"
+)
+
+// Options say what machine it is. The zero value is a healthy one.
+type Options struct {
+	// Now is the machine's clock. Default: time.Now.
+	Now func() time.Time
+	// Recorder records exchanges and injects faults. Default: an own one.
+	Recorder *exchange.Recorder
+	User     string // the account that may log in; default "enroll"
+	// Directory is dnsmasq's dhcp-hostsdir, owned by User; default "/etc/enroll-hosts.d".
+	Directory string
+	Unit      string // default "dnsmasq"
+	// Static are dhcp-host lines of dnsmasq's own configuration: MAC,address,name.
+	Static []string
+	// HostKeys of sshd. Default: a fresh ed25519 and a fresh RSA key. Making an
+	// RSA key takes a while; tests with many servers share keys, see NewHostKeys.
+	HostKeys []ssh.Signer
+	// DeviceOf names the device that a file belongs to, for the records.
+	DeviceOf  func(path string) string
+	Behaviour Behaviour
+}
+
+// Behaviour is what differs from a healthy machine. It can be changed while the
+// machine runs, see Server.Set.
+type Behaviour struct {
+	Banner  string // shown before the login
+	Profile string // what the account's profile prints before every command
+
+	NoPosixRename, NoFsync, NoStatVFS bool // SFTP extensions that are missing
+	NoHash                            bool // there is no sha256sum
+	NoShell, NoSFTP                   bool // the account is limited to the other
+	NoLogin                           bool // the account's key was removed
+	NoJournal                         bool // the account may not read the journal
+	NoSystemd                         bool // systemd is not process 1
+	NoSudo                            bool // the account has no sudo rule
+	DieOnReload                       bool // dnsmasq ends when it is reloaded, and reload says nothing
+	Full                              bool // no byte more fits on the disk
+	FreeBytes                         int  // with Full: what still fits
+}
+
+// Server is the machine. All methods may be called from any goroutine.
+type Server struct {
+	// Host, Port and User are where and as whom one logs in; IdentityPEM is the
+	// private key, in OpenSSH's form, that may. KnownHosts are the lines of the
+	// host keys that the machine was made with.
+	Host        string
+	Port        int
+	User        string
+	IdentityPEM []byte
+	KnownHosts  []byte
+
+	options  Options
+	listener net.Listener
+	allowed  ssh.PublicKey // the account's authorized_keys
+	recorder *exchange.Recorder
+	closed   chan struct{}
+	wait     sync.WaitGroup
+
+	mu        sync.Mutex // guards all that follows
+	config    *ssh.ServerConfig
+	last      time.Time // what now said last
+	behaviour Behaviour
+	tree      tree
+	dnsmasq   daemon
+	watchers  []func()
+	changed   bool
+	conns     map[*conn]bool
+}
+
+// NewHostKeys makes an RSA and an ed25519 key, of the three that a Debian sshd
+// has. ECDSA's would show nothing that these two do not.
+func NewHostKeys() []ssh.Signer {
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic("dhcptest: " + err.Error())
+	}
+	_, edKey, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		panic("dhcptest: " + err.Error())
+	}
+	return []ssh.Signer{signer(rsaKey), signer(edKey)} // sshd's own order
+}
+
+func signer(key any) ssh.Signer {
+	s, err := ssh.NewSignerFromKey(key)
+	if err != nil {
+		panic("dhcptest: " + err.Error()) // no other key gets here
+	}
+	return s
+}
+
+// New starts the machine on a loopback port of the kernel's choice. Like
+// httptest.NewServer it panics when there is no port.
+func New(o Options) *Server {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the machine's real clock is the default
+	}
+	if o.Recorder == nil {
+		o.Recorder = exchange.NewRecorder(o.Now, nil)
+	}
+	if o.User == "" {
+		o.User = "enroll"
+	}
+	if o.Directory == "" {
+		o.Directory = "/etc/enroll-hosts.d"
+	}
+	if o.Unit == "" {
+		o.Unit = "dnsmasq"
+	}
+	if len(o.HostKeys) == 0 {
+		o.HostKeys = NewHostKeys()
+	}
+	_, client, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		panic("dhcptest: " + err.Error())
+	}
+	block, err := ssh.MarshalPrivateKey(client, "enroll")
+	if err != nil {
+		panic("dhcptest: " + err.Error())
+	}
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		panic("dhcptest: " + err.Error())
+	}
+	at := listener.Addr().(*net.TCPAddr)
+	s := &Server{
+		Host: at.IP.String(), Port: at.Port, User: o.User, IdentityPEM: pem.EncodeToMemory(block),
+		options: o, listener: listener, allowed: signer(client).PublicKey(), recorder: o.Recorder,
+		closed: make(chan struct{}), behaviour: o.Behaviour, conns: map[*conn]bool{},
+	}
+	for _, key := range o.HostKeys {
+		s.KnownHosts = append(s.KnownHosts, s.KnownHostsLine(key.PublicKey().Type())...)
+	}
+	s.tree = newTree(s.now(), o.User, o.Directory)
+	s.config = s.sshConfig(o.HostKeys)
+	s.startDaemon()
+	s.wait.Add(1)
+	go s.accept()
+	return s
+}
+
+// now is the machine's clock: that of the options, and no two looks show the
+// same microsecond, so that a log has an order on a clock that stands still.
+// It is called with the lock held, or before there is anybody else.
+func (s *Server) now() time.Time {
+	t := s.options.Now()
+	if least := s.last.Add(time.Microsecond); t.Before(least) {
+		t = least
+	}
+	s.last = t
+	return t
+}
+
+// Close ends the machine and all its connections.
+func (s *Server) Close() error {
+	close(s.closed)
+	err := s.listener.Close()
+	s.mu.Lock()
+	for c := range s.conns {
+		_ = c.tcp.Close() // ends its goroutines
+	}
+	s.mu.Unlock()
+	s.wait.Wait()
+	return err
+}
+
+// Set changes the machine's behaviour.
+func (s *Server) Set(change func(*Behaviour)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.behaviour)
+}
+
+// Cut resets every open connection, as a reboot of a firewall would.
+func (s *Server) Cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.reset()
+	}
+}
+
+// Recorder is the machine's recorder.
+func (s *Server) Recorder() *exchange.Recorder { return s.recorder }
+
+// Addr is where sshd listens, host:port.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Settings are the dhcp block of a site with this machine, with short deadlines.
+func (s *Server) Settings() plan.DHCPSettings {
+	const deadline = 20 * time.Second
+	return plan.DHCPSettings{
+		Host: s.Host, Port: s.Port, User: s.User,
+		Service: "dnsmasq", Directory: s.options.Directory, Unit: s.options.Unit, NameSuffix: "-bmc",
+		Timeouts: plan.DHCPTimeouts{Connect: deadline, Login: deadline, Command: deadline, Transfer: deadline},
+		Settle:   time.Second,
+	}
+}
+
+// KnownHostsLine is the known_hosts line of the machine's first key of a type
+// ("ssh-ed25519"), with its newline; empty when it was made without one.
+func (s *Server) KnownHostsLine(keyType string) []byte {
+	for _, signer := range s.options.HostKeys {
+		if key := signer.PublicKey(); key.Type() == keyType {
+			return []byte(knownhosts.Line([]string{s.Addr()}, key) + "\n")
+		}
+	}
+	return nil
+}
+
+// ChangeHostKeys gives the machine new host keys, as a reinstallation does.
+// KnownHosts keeps the old ones. Open connections live on.
+func (s *Server) ChangeHostKeys(keys ...ssh.Signer) {
+	if len(keys) == 0 {
+		keys = NewHostKeys()
+	}
+	config := s.sshConfig(keys)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config = config
+}
+
+var errRefused = errors.New("the key is not in authorized_keys")
+
+func (s *Server) sshConfig(keys []ssh.Signer) *ssh.ServerConfig {
+	config := &ssh.ServerConfig{
+		ServerVersion: "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u10",
+		BannerCallback: func(ssh.ConnMetadata) string {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.behaviour.Banner
+		},
+		PublicKeyCallback: func(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.behaviour.NoLogin || meta.User() != s.options.User || !bytes.Equal(key.Marshal(), s.allowed.Marshal()) {
+				return nil, errRefused
+			}
+			return &ssh.Permissions{}, nil
+		},
+	}
+	for _, key := range keys {
+		config.AddHostKey(key)
+	}
+	return config
+}
+
+// OnChange calls f whenever dnsmasq's table may have changed. f may call the
+// server's methods.
+func (s *Server) OnChange(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watchers = append(s.watchers, f)
+}
+
+// locked runs do with the machine's lock and tells the watchers afterwards.
+func (s *Server) locked(do func()) {
+	s.mu.Lock()
+	do()
+	var tell []func()
+	if s.changed {
+		s.changed = false
+		tell = append(tell, s.watchers...)
+	}
+	s.mu.Unlock()
+	for _, f := range tell {
+		f()
+	}
+}

@@ -1,0 +1,281 @@
+package dhcp_test
+
+import (
+	"context"
+	"net/netip"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers"
+	"github.com/enroll-dev/enroll/providers/dhcp"
+	"github.com/enroll-dev/enroll/providers/dhcp/dhcptest"
+)
+
+var (
+	_ providers.Reader = (*dhcp.Provider)(nil)
+	_ providers.Runner = (*dhcp.Provider)(nil)
+	_ providers.Closer = (*dhcp.Provider)(nil)
+)
+
+// hostKeys are shared by all machines of the tests: an RSA key takes a while.
+var hostKeys = sync.OnceValue(func() []ssh.Signer { return dhcptest.NewHostKeys() })
+
+const dir = "/etc/enroll-hosts.d"
+
+// clock is a clock that stands until it is moved.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newClock() *clock { return &clock{t: time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+// bench is a machine, a site on it and a provider.
+type bench struct {
+	t     *testing.T
+	clock *clock
+	srv   *dhcptest.Server
+	scope *plan.Scope
+	p     *dhcp.Provider
+}
+
+func newBench(t *testing.T, o dhcptest.Options, devices ...*plan.Intent) *bench {
+	t.Helper()
+	b := &bench{t: t, clock: newClock()}
+	if o.Now == nil {
+		o.Now = b.clock.now
+	}
+	if o.HostKeys == nil {
+		o.HostKeys = hostKeys()
+	}
+	b.srv = dhcptest.New(o)
+	t.Cleanup(func() {
+		if err := b.srv.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	settings := b.srv.Settings()
+	site := &plan.Site{Name: "lon14", ConfigureDHCP: true, DHCP: &settings}
+	b.scope = &plan.Scope{Site: site}
+	for _, d := range devices {
+		b.scope.Targets = append(b.scope.Targets, &plan.Target{Site: site, Intent: d})
+	}
+	b.p = b.connect()
+	return b
+}
+
+// connect makes another provider, as a new run does.
+func (b *bench) connect() *dhcp.Provider {
+	b.t.Helper()
+	p, err := dhcp.New(*b.scope.Site.DHCP, b.credentials(), dhcp.Options{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = p.Close(context.Background()) })
+	return p
+}
+
+func (b *bench) credentials() dhcp.Credentials {
+	return dhcp.Credentials{Identity: plan.NewSecret(string(b.srv.IdentityPEM), ""), KnownHosts: b.srv.KnownHosts}
+}
+
+func device(n int) *plan.Intent {
+	name := "gpu-00" + string(rune('0'+n))
+	return &plan.Intent{
+		Site: "lon14", Name: name, ID: int64(1000 + n), URL: "https://netbox.example/dcim/devices/" + name + "/",
+		BMCInterface: "bmc", BMCMAC: mac(n), OOB: netip.AddrFrom4([4]byte{192, 0, 2, byte(10 + n)}), Hash: "h",
+	}
+}
+
+func mac(n int) plan.MAC { return plan.MAC{2, 0, 0x5e, 0x10, 0, byte(n)} }
+
+func entry(d *plan.Intent) dhcp.Entry {
+	return dhcp.Entry{DeviceID: d.ID, Device: d.Name, MAC: d.BMCMAC, Address: d.OOB, Name: strings.ToLower(d.Name) + "-bmc"}
+}
+
+func at(name string) string { return path.Join(dir, name) }
+
+// look plans with a provider.
+func (b *bench) look(p *dhcp.Provider) *plan.Plan {
+	b.t.Helper()
+	kinds := dhcp.Kinds()
+	resources := plan.Desired(b.scope, kinds)
+	world := p.Read(context.Background(), b.scope, resources)
+	for _, r := range resources {
+		if _, answered := world[r.Address]; !answered {
+			b.t.Fatalf("Read did not answer %s", r.Address)
+		}
+	}
+	pl := plan.Build(plan.Input{Scope: b.scope, Kinds: kinds, World: world})
+	pl.Steps = graphOrder(pl.Steps)
+	return pl
+}
+
+// graphOrder puts every step after those that it needs.
+func graphOrder(steps []*plan.Step) []*plan.Step {
+	var out []*plan.Step
+	done := map[string]bool{}
+	for len(out) < len(steps) {
+		before := len(out)
+		for _, s := range steps {
+			ready := !done[s.ID]
+			for _, need := range s.Needs {
+				ready = ready && done[need]
+			}
+			if ready {
+				done[s.ID] = true
+				out = append(out, s)
+			}
+		}
+		if len(out) == before {
+			panic("the steps need each other in a circle")
+		}
+	}
+	return out
+}
+
+// fault is the first fault of a plan.
+func fault(pl *plan.Plan) *plan.Fault {
+	for _, d := range pl.Diagnostics {
+		if d.Severity == plan.SeverityError {
+			return d.Fault
+		}
+	}
+	return nil
+}
+
+func addresses(pl *plan.Plan) string {
+	var out []string
+	for _, s := range pl.Steps {
+		if s.Blocked == nil {
+			out = append(out, s.Address.String())
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// apply performs the steps of a plan as the contract says, once, and stops at
+// the first fault.
+func (b *bench) apply(p *dhcp.Provider, pl *plan.Plan) *plan.Fault {
+	b.t.Helper()
+	for _, step := range pl.Steps {
+		if step.Blocked != nil {
+			continue
+		}
+		if f := b.step(p, step); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func (b *bench) step(p *dhcp.Provider, step *plan.Step) *plan.Fault {
+	b.t.Helper()
+	ctx := context.Background()
+	read := func() plan.Live { return p.Read(ctx, b.scope, []plan.Resource{{Address: step.Address}})[step.Address] }
+	live := read()
+	switch {
+	case live.Fault != nil:
+		return live.Fault
+	case live.Presence == plan.Present && plan.Satisfies(step.After, live.Value):
+		return nil
+	case step.Before.IsNull() && live.Presence != plan.Absent,
+		!step.Before.IsNull() && plan.Fingerprint(plan.Restrict(live.Value, step.Before)) != step.Guard:
+		return plan.NewFault(plan.CodePlanStale, "%s moved", step.Address)
+	}
+	var memo plan.Memo
+	for range 10 {
+		r := p.Run(ctx, b.scope, step, memo)
+		switch r.Outcome {
+		case plan.OutcomeFailed:
+			return r.Fault
+		case plan.OutcomeWait:
+			if r.After <= 0 {
+				b.t.Fatalf("%s waits without a pause", step.Address)
+			}
+			b.clock.pass(r.After)
+			memo = r.Memo
+			continue
+		case plan.OutcomeDone, plan.OutcomeAlready:
+		}
+		if live = read(); live.Fault != nil {
+			return live.Fault
+		}
+		if !plan.Satisfies(step.After, live.Value) {
+			return plan.NewFault(plan.CodeNotApplied, "%s: want %s, live %s", step.Address, plan.ToJSON(step.After), plan.ToJSON(live.Value))
+		}
+		return nil
+	}
+	b.t.Fatalf("%s does not end", step.Address)
+	return nil
+}
+
+// converge looks and applies.
+func (b *bench) converge(p *dhcp.Provider) *plan.Fault {
+	b.t.Helper()
+	pl := b.look(p)
+	if f := fault(pl); f != nil {
+		return f
+	}
+	return b.apply(p, pl)
+}
+
+// settled fails the test unless nothing is left to do.
+func (b *bench) settled() {
+	b.t.Helper()
+	pl := b.look(b.connect())
+	if f := fault(pl); f != nil {
+		b.t.Fatal(f)
+	}
+	if got := addresses(pl); got != "" {
+		b.t.Errorf("still to do: %s", got)
+	}
+	if b.srv.Pending() {
+		b.t.Error("the pending marker is still there")
+	}
+}
+
+func (b *bench) wantFault(f *plan.Fault, code plan.Code, words ...string) {
+	b.t.Helper()
+	if f == nil {
+		b.t.Fatalf("no fault, want %s", code)
+	}
+	if f.Code != code {
+		b.t.Fatalf("%v, want %s", f, code)
+	}
+	text := f.Error() + "\n" + f.WayOut() + "\n" + strings.Join(f.EvidenceLines(), "\n")
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			b.t.Errorf("the fault does not say %q:\n%s", w, text)
+		}
+	}
+}
+
+// temps lists the temporary files in the folder.
+func (b *bench) temps() []string {
+	var out []string
+	for _, name := range b.srv.Files() {
+		if strings.HasPrefix(name, ".") && name != ".enroll-pending" {
+			out = append(out, name)
+		}
+	}
+	return out
+}

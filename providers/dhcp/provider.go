@@ -1,0 +1,229 @@
+// Package dhcp keeps the DHCP reservations of BMCs on the site's DHCP server:
+// one file per device, written over SFTP, made live by a reload over SSH. This
+// version serves dnsmasq with dhcp-hostsdir.
+//
+// What is peculiar about that server, and what the code does about it:
+//
+//   - dnsmasq reads a file the moment it is closed or renamed into the folder,
+//     under any name that does not begin with ".", end with "~" or stand between
+//     two "#". Temporary files and the pending marker therefore begin with a dot.
+//   - What it read before stays in force until a reload: a replaced file adds a
+//     second entry, a removed one takes nothing away. A file that is written again
+//     with its old address is even refused ("duplicate dhcp-host IP address").
+//     Only the log after a reload tells the truth, so only that is judged.
+//   - An address that stands in two files is given to the one read first, and
+//     the order is undefined: an innocent host loses its address at the next
+//     restart. No validator notices. Neighbours are therefore read with every look.
+//   - An upload whose reload never happened leaves the right file and the wrong
+//     service. The marker .enroll-pending is written before the first upload and
+//     removed after the health check; who finds it reloads.
+//   - A user's PATH over SSH lacks /usr/sbin, the login shell may be anything and
+//     its profile may print: every command is one /bin/sh script that sets its
+//     own PATH and brackets its answers with a random mark.
+package dhcp
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// Credentials are what a login needs.
+type Credentials struct {
+	Identity   plan.Secret // the private key, PEM or OpenSSH form, without a passphrase
+	KnownHosts []byte      // known_hosts lines; the server's key must stand there
+}
+
+// Options are the provider's ties to the world; the zero value is the real one.
+type Options struct {
+	// Dial opens the TCP connection. Default: net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Random is where names of temporary files and marks come from. Default: crypto/rand.
+	Random io.Reader
+}
+
+// Provider reads and writes the reservations of one site. It keeps one SSH
+// connection with one SFTP client, opened at the first use and again after it
+// was lost; exchanges take turns on it. It fulfils providers.Reader, Runner and
+// Closer.
+type Provider struct {
+	settings plan.DHCPSettings
+	address  string // host:port
+	options  Options
+	signer   ssh.Signer
+	hosts    *knownHosts
+
+	turn     chan struct{}       // holds one token: who has it may use what follows
+	link     *link               // nil while there is no connection
+	previous map[string]previous // what stood at the paths that this run changed, until a reload proved the change
+	swept    bool                // stale temporary files were looked for in this run
+	litter   []string            // temporary files that a lost connection kept this run from removing
+	requests atomic.Int64
+}
+
+// New checks settings and credentials; it does not connect. Errors are faults:
+// CONFIG_INVALID for what the site file says, SECRET_INVALID for a key that
+// cannot be used.
+func New(settings plan.DHCPSettings, credentials Credentials, options Options) (*Provider, error) {
+	settings = withDefaults(settings)
+	if f := checkSettings(settings); f != nil {
+		return nil, f
+	}
+	signer, f := parseIdentity(settings, credentials.Identity)
+	if f != nil {
+		return nil, f
+	}
+	hosts, f := parseKnownHosts(credentials.KnownHosts)
+	if f != nil {
+		return nil, f
+	}
+	if options.Dial == nil {
+		options.Dial = new(net.Dialer).DialContext
+	}
+	if options.Random == nil {
+		options.Random = rand.Reader
+	}
+	p := &Provider{
+		settings: settings,
+		address:  net.JoinHostPort(settings.Host, strconv.Itoa(settings.Port)),
+		options:  options,
+		signer:   signer,
+		hosts:    hosts,
+		turn:     make(chan struct{}, 1),
+		previous: map[string]previous{},
+	}
+	p.turn <- struct{}{}
+	return p, nil
+}
+
+// Requests counts logins, commands and file operations (one for a whole
+// transfer: open, write, sync, close) so far.
+func (p *Provider) Requests() int { return int(p.requests.Load()) }
+
+// Close ends the connection. It does not wait for a server that is frozen.
+func (p *Provider) Close(ctx context.Context) error {
+	select {
+	case <-p.turn:
+		defer func() { p.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return plan.NewFault(plan.CodeDHCPUnreachable, "an exchange with %s is still under way", p.address).Because(ctx.Err())
+	}
+	p.drop()
+	return nil
+}
+
+// The defaults of what a site file may leave out.
+const (
+	defaultPort     = 22
+	defaultUnit     = "dnsmasq"
+	defaultDeadline = 120 * time.Second // the reference workflow's, for each of the four
+	defaultSettle   = 2 * time.Second
+)
+
+func withDefaults(s plan.DHCPSettings) plan.DHCPSettings {
+	if s.Port == 0 {
+		s.Port = defaultPort
+	}
+	if s.Unit == "" {
+		s.Unit = defaultUnit
+	}
+	if s.Settle <= 0 {
+		s.Settle = defaultSettle
+	}
+	for _, d := range []*time.Duration{&s.Timeouts.Connect, &s.Timeouts.Login, &s.Timeouts.Command, &s.Timeouts.Transfer} {
+		if *d <= 0 {
+			*d = defaultDeadline
+		}
+	}
+	return s
+}
+
+var (
+	safePath = regexp.MustCompile(`^/[A-Za-z0-9._/-]+$`)
+	safeUnit = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9:_.@-]*$`)
+	safeUser = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+)
+
+// checkSettings refuses what would have to be escaped in a command. Remote
+// names are restricted instead of quoted alone: they also stand in sudoers.
+func checkSettings(s plan.DHCPSettings) *plan.Fault {
+	invalid := func(format string, args ...any) *plan.Fault {
+		return plan.NewFault(plan.CodeConfigInvalid, format, args...)
+	}
+	switch {
+	case s.Service != "dnsmasq":
+		return invalid("dhcp service %q: this version serves dnsmasq", s.Service).
+			WithHint("Set service = \"dnsmasq\" in the dhcp block, or configure_dhcp = false until kea and isc are served.")
+	case s.Host == "":
+		return invalid("the dhcp block names no host")
+	case s.Port < 1 || s.Port > 65535:
+		return invalid("dhcp port %d is no TCP port", s.Port)
+	case !safeUser.MatchString(s.User):
+		return invalid("dhcp user %q is no account name", s.User)
+	case !safeUnit.MatchString(s.Unit):
+		return invalid("dhcp unit %q is no systemd unit", s.Unit)
+	}
+	if f := checkDirectory(s.Directory); f != nil {
+		return f
+	}
+	_, f := parseSubnets(s.Subnets)
+	return f
+}
+
+func checkDirectory(dir string) *plan.Fault {
+	if !safePath.MatchString(dir) || path.Clean(dir) != dir {
+		return plan.NewFault(plan.CodeConfigInvalid, "dhcp directory %q: want an absolute path of letters, digits and ._/- without a slash at the end", dir)
+	}
+	return nil
+}
+
+func parseSubnets(texts []string) ([]netip.Prefix, *plan.Fault) {
+	var out []netip.Prefix
+	for _, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil || !prefix.Addr().Is4() {
+			return nil, plan.NewFault(plan.CodeConfigInvalid, "dhcp subnet %q is no IPv4 prefix such as 192.0.2.0/24", text)
+		}
+		out = append(out, prefix.Masked())
+	}
+	return out, nil
+}
+
+// markerPath is the file that says: something was uploaded and not yet reloaded.
+func (p *Provider) markerPath() string { return path.Join(p.settings.Directory, markerName) }
+
+const markerName = ".enroll-pending"
+
+// writeTemp puts bytes into a file of this machine that is gone when read has
+// returned: knownhosts reads only files.
+func writeTemp(content []byte, read func(name string) error) (err error) {
+	f, err := os.CreateTemp("", "enroll-known-hosts-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if rmErr := os.Remove(f.Name()); err == nil {
+			err = rmErr
+		}
+	}()
+	if _, err = f.Write(content); err != nil {
+		_ = f.Close() // the write's error says more
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return read(f.Name())
+}

@@ -1,0 +1,269 @@
+package ironic
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// manageBudget bounds the verification of a BMC: one that refuses connections
+// keeps a node in verifying for 160 s (five attempts, 32 s apart).
+const manageBudget = 5 * time.Minute
+
+// provisionKind is one leg of the walk to available. The value of manage and
+// provide is {provision_state}; that of inspect is {provision_state, inventory}
+// with inventory "absent" or "present", because inspection ends in the state in
+// which it began.
+func provisionKind(key string, phase plan.Phase, doc string) plan.Kind {
+	w := walks()[key]
+	return plan.Kind{
+		Name:  "ironic.provision",
+		Phase: phase,
+		Want: func(t *plan.Target) []plan.Resource {
+			if !enrols(t) {
+				return nil
+			}
+			r := plan.Resource{Address: t.Address(systemIronic, kindProvision, key), Want: w.wanted(), From: []string{t.Intent.URL}, Budget: plan.Duration(manageBudget)}
+			switch key {
+			case keyInspect:
+				r.Effects = []plan.Effect{plan.EffectReboot}
+				r.Budget = plan.Duration(t.Ironic.InspectDeadline)
+			case keyProvide:
+				r.Effects = []plan.Effect{plan.EffectErase, plan.EffectReboot}
+				r.Budget = plan.Duration(t.Ironic.CleaningDeadline)
+			}
+			return []plan.Resource{r}
+		},
+		Decide: w.decide,
+		Doc:    doc,
+	}
+}
+
+// Local addresses of legs that others look for.
+const (
+	inspectStep = systemIronic + "." + kindProvision + "[" + keyInspect + "]"
+	provideStep = systemIronic + "." + kindProvision + "[" + keyProvide + "]"
+)
+
+const (
+	inventoryAbsent  = "absent"
+	inventoryPresent = "present"
+)
+
+func stateValue(s plan.ProvisionState) plan.Value {
+	return plan.Obj(map[string]plan.Value{"provision_state": plan.Str(string(s))})
+}
+
+func inspectValue(s plan.ProvisionState, inventory string) plan.Value {
+	return plan.Obj(map[string]plan.Value{"provision_state": plan.Str(string(s)), "inventory": plan.Str(inventory)})
+}
+
+func (w walk) wanted() plan.Value {
+	if w.verb == keyInspect {
+		return inspectValue(w.target, inventoryPresent)
+	}
+	return stateValue(w.target)
+}
+
+// before is the value that the leg starts from when earlier steps brought the
+// node to its beginning.
+func (w walk) before(s plan.ProvisionState) plan.Value {
+	if w.verb == keyInspect {
+		return inspectValue(s, inventoryAbsent)
+	}
+	return stateValue(s)
+}
+
+// decide judges one leg. What earlier steps of the plan will have brought about
+// is predicted: Before is then the state in which the verb will be sent, and the
+// guard holds the node to it.
+func (w walk) decide(d plan.Decision) plan.Verdict {
+	state := absent
+	switch d.Live.Presence {
+	case plan.Present:
+		state = plan.ProvisionState(plan.Text(d.Live.Value, "provision_state"))
+	case plan.Absent:
+	case plan.Unreachable, plan.Unreadable, plan.Unsupported:
+		if !settled(d) {
+			return unreadable(d)
+		}
+		return plan.Nothing() // an inventory that cannot be read is reported by the checks
+	}
+	if settled(d) {
+		return plan.Nothing()
+	}
+	step := &plan.Step{Action: plan.ActionTransition, Reason: plan.ReasonState, Before: w.before(w.from), After: w.wanted()}
+	name := d.Target.Name()
+	m := w.in(state)
+	switch m {
+	case stay:
+		return plan.Nothing()
+	case human:
+		return plan.Verdict{Fault: plan.NewFault(plan.CodeIronicNeedsHuman, "node %s is in state %q", name, state)}
+	case refuse:
+		step.Before = w.before(state)
+		step.Blocked = &plan.Block{Rule: plan.RuleNotYet, Text: stuck(name, state)}
+		return plan.Verdict{Step: step}
+	case await:
+		step.Action, step.Reason, step.Before = plan.ActionWait, plan.ReasonPending, w.before(state)
+		step.Because = []string{"provision_state is " + string(state)}
+	case send:
+		if w.verb == keyInspect && plan.Text(d.Live.Value, "inventory") == inventoryPresent {
+			return plan.Nothing()
+		}
+		step.Before = w.before(state)
+	case missing:
+		if state != absent {
+			step.Because = []string{"provision_state is " + string(state)}
+		}
+	}
+	step.Blocked = w.barrier(d, m)
+	return plan.Verdict{Step: step}
+}
+
+// barrier says what keeps the leg from running although the state allows it.
+func (w walk) barrier(d plan.Decision, m move) *plan.Block {
+	if d.Owner.Maintenance {
+		return &plan.Block{Rule: plan.RuleForeign, Text: "node " + d.Target.Name() + " is in maintenance: Ironic ignores a ramdisk then, and the step would hang. Clear it when whoever set it agrees"}
+	}
+	if s := earlierBlocked(d); s != nil {
+		return &plan.Block{Rule: s.Blocked.Rule, Text: s.Address.Local() + " comes first and is blocked: " + s.Blocked.Text}
+	}
+	if w.verb == keyProvide && m == send && d.Planned(inspectStep) == nil {
+		// The inventory is at hand: the gate is decided now, not in apply.
+		for _, c := range evidence(d) {
+			if !proven(c) {
+				return &plan.Block{Rule: plan.RuleFailed, Text: string(plan.CodeInspectionMismatch) + ": " + c.Address.Local() + " expected " + c.Expected + ", observed " + c.Observed +
+					". Correct NetBox, or the hardware and then inspect the node again (baremetal node inspect " + d.Target.Name() + ")"}
+			}
+		}
+	}
+	return nil
+}
+
+// pause is how long to wait before the next look: from 250 ms on, half as long
+// again each time, at most 10 s. The memo carries it.
+const (
+	firstPause = 250 * time.Millisecond
+	lastPause  = 10 * time.Second
+)
+
+const (
+	memoSent  = "sent"
+	memoPause = "pause"
+)
+
+// again asks for another look.
+func again(memo plan.Memo, observed string, sent bool) plan.Result {
+	pause := firstPause
+	if text, ok := memo[memoPause]; ok {
+		if d, err := time.ParseDuration(text); err == nil {
+			pause = min(d+d/2, lastPause)
+		}
+	}
+	next := plan.Memo{memoPause: pause.String()}
+	if sent {
+		next[memoSent] = "1"
+	}
+	return plan.Wait(pause, observed, next)
+}
+
+// runProvision sends the verb, or looks how far it is. Every exchange begins
+// with a look, so that a verb whose answer was lost is not sent again while the
+// node already moves.
+func (c *Client) runProvision(ctx context.Context, r run) plan.Result {
+	w, ok := walks()[r.step.Address.Key]
+	if !ok {
+		return plan.Failed(plan.NewFault(plan.CodeInternal, "%s: there is no such leg", r.step.Address))
+	}
+	n, f := r.unowned(ctx)
+	if f != nil {
+		return plan.Failed(f)
+	}
+	sent := r.memo[memoSent] != "" || r.step.Action == plan.ActionWait
+	switch {
+	case w.under(n.ProvisionState):
+		return again(r.memo, progress(n), true)
+	case n.ProvisionState == w.target && w.verb != keyInspect:
+		return r.arrived(n, sent)
+	case n.ProvisionState == w.target:
+		_, found, f := r.service.inventory(ctx, n)
+		if f != nil {
+			return plan.Failed(f)
+		}
+		if found || sent {
+			return r.arrived(n, sent) // without an inventory the read-back says so
+		}
+	case sent:
+		return plan.Failed(r.service.strayed(ctx, n, w))
+	}
+	if w.in(n.ProvisionState) != send {
+		return plan.Failed(plan.NewFault(plan.CodeIronicUnexpected, "node %s is in state %q: %s cannot be sent there", n.Name, n.ProvisionState, w.verb))
+	}
+	_, f = r.service.call(ctx, http.MethodPut, "nodes/"+url.PathEscape(n.UUID)+"/states/provision", map[string]any{"target": w.verb}, nil)
+	if f != nil {
+		return plan.Failed(f.With("node", n.Name).With("provision_state", string(n.ProvisionState)).With("reservation", n.Reservation))
+	}
+	return again(nil, w.verb+" was accepted", true)
+}
+
+// arrived ends the leg once the lock is free too: the next call would meet it.
+func (r run) arrived(n *node, sent bool) plan.Result {
+	if n.Reservation != "" {
+		return again(r.memo, progress(n), sent)
+	}
+	if !sent {
+		return plan.Already()
+	}
+	return plan.Done()
+}
+
+func progress(n *node) string {
+	text := "provision state " + string(n.ProvisionState)
+	if n.PowerState != "" {
+		text += ", " + n.PowerState
+	}
+	if n.Reservation != "" {
+		text += ", locked by " + n.Reservation
+	}
+	return text
+}
+
+// strayed is the fault of a node that ended elsewhere than the verb leads to.
+func (s *service) strayed(ctx context.Context, n *node, w walk) *plan.Fault {
+	reason := n.LastError
+	if reason == "" {
+		reason = s.history(ctx, n) // the periodic power sync may have emptied last_error
+	}
+	f := plan.NewFault(plan.CodeIronicUnexpected, "node %s went to %q after %s instead of %q", n.Name, n.ProvisionState, w.verb, w.target)
+	if reason != "" {
+		f.Summary += ": " + cut(reason)
+	}
+	return f.With("last_error", cut(reason)).With("node", n.UUID).With("maintenance", strconv.FormatBool(n.Maintenance)).With("maintenance_reason", cut(n.MaintenanceReason))
+}
+
+// history is the last error that Ironic recorded for the node, "" when there
+// is none or it cannot be read: it only adds to another fault.
+func (s *service) history(ctx context.Context, n *node) string {
+	var answer struct {
+		History []struct {
+			CreatedAt string `json:"created_at"`
+			Severity  string `json:"severity"`
+			Event     string `json:"event"`
+		} `json:"history"`
+	}
+	if _, f := s.call(ctx, http.MethodGet, "nodes/"+url.PathEscape(n.UUID)+"/history", nil, &answer); f != nil {
+		return ""
+	}
+	at, event := "", ""
+	for _, h := range answer.History {
+		if h.Severity == "ERROR" && h.CreatedAt >= at {
+			at, event = h.CreatedAt, h.Event
+		}
+	}
+	return event
+}

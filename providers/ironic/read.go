@@ -1,0 +1,297 @@
+package ironic
+
+import (
+	"context"
+	"net/url"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// Read answers resources of the systems ironic and check. One Ironic costs: the
+// nodes once (the node itself when only one device is asked for), its ports and
+// portgroups once when such resources are among them, and one inventory per
+// node for which a check or the inspection is.
+func (c *Client) Read(ctx context.Context, sc *plan.Scope, resources []plan.Resource) plan.Snapshot {
+	out := plan.Snapshot{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	parts := map[string][]plan.Resource{}
+	for _, r := range resources {
+		t := sc.Target(r.Address.Device)
+		if t == nil || t.Ironic == nil {
+			out[r.Address] = plan.LiveFault(plan.Unreadable, plan.NewFault(plan.CodeInternal, "%s: no Ironic manages the device", r.Address))
+			continue
+		}
+		parts[t.Ironic.Name] = append(parts[t.Ironic.Name], r)
+	}
+	for name, list := range parts {
+		wg.Go(func() {
+			snap := c.readOne(ctx, sc, name, list)
+			mu.Lock()
+			defer mu.Unlock()
+			out.Merge(snap)
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// view is what one Ironic says at one moment.
+type view struct {
+	nodes       map[string]*node // by name
+	names       map[string]string
+	ports       map[string]*port // by MAC address, lower case
+	groups      map[string][]*portgroup
+	inventories map[string]seen // by device
+	portFault   *plan.Fault
+	groupFault  *plan.Fault
+}
+
+type seen struct {
+	inventory *inventory // nil: there is none
+	fault     *plan.Fault
+}
+
+func (c *Client) readOne(ctx context.Context, sc *plan.Scope, ironic string, resources []plan.Resource) plan.Snapshot {
+	out := plan.Snapshot{}
+	s, f := c.service(ironic)
+	var v *view
+	if f == nil {
+		v, f = c.look(ctx, s, sc, resources)
+	}
+	for _, r := range resources {
+		if f != nil {
+			out[r.Address] = plan.LiveFault(presence(f), f)
+			continue
+		}
+		l := v.live(sc.Target(r.Address.Device), r)
+		l.Evidence = map[string]string{"ironic": s.where(), "node": r.Address.Device}
+		out[r.Address] = l
+	}
+	return out
+}
+
+// presence says how a fault of the whole system shows at each resource.
+func presence(f *plan.Fault) plan.Presence {
+	if f.Code == plan.CodeIronicUnreachable {
+		return plan.Unreachable
+	}
+	return plan.Unreadable
+}
+
+// look reads what the resources need.
+func (c *Client) look(ctx context.Context, s *service, sc *plan.Scope, resources []plan.Resource) (*view, *plan.Fault) {
+	needs := map[string]bool{} // kinds
+	inventories := map[string]bool{}
+	var devices []string
+	known := map[string]bool{}
+	for _, r := range resources {
+		a := r.Address
+		needs[a.Kind] = true
+		if a.System == systemCheck || (a.Kind == kindProvision && a.Key == keyInspect) {
+			inventories[a.Device] = true
+		}
+		if !known[a.Device] {
+			known[a.Device] = true
+			devices = append(devices, a.Device)
+		}
+	}
+	v := &view{nodes: map[string]*node{}, names: map[string]string{}, ports: map[string]*port{}, groups: map[string][]*portgroup{}, inventories: map[string]seen{}}
+	found, f := c.find(ctx, s.settings.Name, devices)
+	if f != nil {
+		return nil, f
+	}
+	for name, n := range found {
+		if n != nil {
+			v.nodes[name] = n
+			v.names[n.UUID] = name
+		}
+	}
+	if needs[kindNode] || needs[kindPort] {
+		v.readPorts(ctx, s, sc, devices)
+	}
+	if needs[kindPortgroup] || needs[kindPort] {
+		v.readPortgroups(ctx, s, sc, devices)
+	}
+	v.readInventories(ctx, s, devices, inventories)
+	return v, nil
+}
+
+// readPorts reads all ports of the Ironic, or those of one device: the node's
+// own, and for MAC addresses that are not among them whoever has them.
+func (v *view) readPorts(ctx context.Context, s *service, sc *plan.Scope, devices []string) {
+	keep := func(ports []*port, f *plan.Fault) {
+		if f != nil && v.portFault == nil {
+			v.portFault = f
+		}
+		for _, p := range ports {
+			if mac, err := plan.ParseMAC(p.Address); err == nil {
+				v.ports[mac.String()] = p
+			}
+		}
+	}
+	if len(devices) != 1 {
+		keep(s.ports(ctx, ""))
+		return
+	}
+	if n := v.nodes[devices[0]]; n != nil {
+		keep(s.ports(ctx, "node="+url.QueryEscape(n.UUID)))
+	}
+	for _, nic := range frontend(sc.Target(devices[0])) {
+		if v.ports[nic.MAC.String()] == nil && v.portFault == nil {
+			keep(s.ports(ctx, "address="+url.QueryEscape(nic.MAC.String())))
+			v.nameHolder(ctx, s, v.ports[nic.MAC.String()])
+		}
+	}
+}
+
+// nameHolder learns the name of the node that a port belongs to, so that a
+// conflict can be reported in words. It is only asked for a port that should
+// not be there.
+func (v *view) nameHolder(ctx context.Context, s *service, p *port) {
+	if p == nil || v.names[p.NodeUUID] != "" {
+		return
+	}
+	if n, f := s.node(ctx, p.NodeUUID); f == nil && n != nil {
+		v.names[p.NodeUUID] = n.Name
+	}
+}
+
+// readPortgroups reads portgroups only when a device of the read is bonded.
+func (v *view) readPortgroups(ctx context.Context, s *service, sc *plan.Scope, devices []string) {
+	needed := false
+	for _, device := range devices {
+		needed = needed || (sc.Target(device).Intent.Ironic.Bond != nil && v.nodes[device] != nil)
+	}
+	if !needed {
+		return
+	}
+	filter := ""
+	if len(devices) == 1 {
+		filter = "node=" + url.QueryEscape(v.nodes[devices[0]].UUID)
+	}
+	groups, f := s.portgroups(ctx, filter)
+	v.groupFault = f
+	for _, g := range groups {
+		v.groups[g.NodeUUID] = append(v.groups[g.NodeUUID], g)
+	}
+}
+
+func (v *view) readInventories(ctx context.Context, s *service, devices []string, wanted map[string]bool) {
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(inventoriesAtOnce)
+	for _, device := range devices {
+		n := v.nodes[device]
+		if n == nil || !wanted[device] {
+			continue
+		}
+		group.Go(func() error {
+			inv, _, f := s.inventory(ctx, n)
+			mu.Lock()
+			defer mu.Unlock()
+			v.inventories[device] = seen{inventory: inv, fault: f}
+			return nil
+		})
+	}
+	_ = group.Wait() // faults are kept per device
+}
+
+// live answers one resource.
+func (v *view) live(t *plan.Target, r plan.Resource) plan.Live {
+	n := v.nodes[t.Name()]
+	switch r.Address.Kind {
+	case kindNode:
+		return v.liveNode(t, n)
+	case kindPort:
+		return v.livePort(t, n, r.Address.Key)
+	}
+	if n == nil {
+		return plan.LiveAbsent()
+	}
+	switch r.Address.Kind {
+	case kindPortgroup:
+		if v.groupFault != nil {
+			return plan.LiveFault(presence(v.groupFault), v.groupFault)
+		}
+		if len(v.groups[n.UUID]) == 0 {
+			return plan.LiveAbsent()
+		}
+		return plan.LiveValue(livePortgroup(v.groups[n.UUID][0]))
+	case kindPower:
+		return plan.LiveValue(powerValue(n.PowerState))
+	case kindProvision:
+		if r.Address.Key != keyInspect {
+			return plan.LiveValue(stateValue(n.ProvisionState))
+		}
+	}
+	i := v.inventories[t.Name()]
+	if i.fault != nil {
+		return plan.LiveFault(presence(i.fault), i.fault)
+	}
+	switch {
+	case r.Address.Kind == kindProvision && i.inventory == nil:
+		return plan.LiveValue(inspectValue(n.ProvisionState, inventoryAbsent))
+	case r.Address.Kind == kindProvision:
+		return plan.LiveValue(inspectValue(n.ProvisionState, inventoryPresent))
+	case i.inventory == nil:
+		return plan.LiveAbsent()
+	case r.Address.Kind == kindCarrier:
+		return plan.LiveValue(liveCarrier(t, i.inventory))
+	case r.Address.Kind == kindLLDP:
+		nic, _ := nicOf(t, r.Address)
+		return plan.LiveValue(liveLLDP(nic, i.inventory))
+	}
+	return plan.LiveFault(plan.Unreadable, plan.NewFault(plan.CodeInternal, "%s: there is no such kind", r.Address))
+}
+
+// liveNode also guards against a device that Ironic knows under another name:
+// one of its MAC addresses stands on another node.
+func (v *view) liveNode(t *plan.Target, n *node) plan.Live {
+	if n != nil {
+		return plan.LiveValue(liveNode(n))
+	}
+	if v.portFault != nil {
+		return plan.LiveFault(presence(v.portFault), v.portFault)
+	}
+	for _, nic := range frontend(t) {
+		if p := v.ports[nic.MAC.String()]; p != nil {
+			return plan.LiveFault(plan.Unreadable, v.conflict(t, nic, p))
+		}
+	}
+	return plan.LiveAbsent()
+}
+
+func (v *view) conflict(t *plan.Target, nic plan.FrontendNIC, p *port) *plan.Fault {
+	holder := "node " + p.NodeUUID
+	if name := v.names[p.NodeUUID]; name != "" {
+		holder = "node " + name
+	}
+	return plan.NewFault(plan.CodeIronicConflict, "MAC address %s of %s (%s) is already a port of %s in Ironic", nic.MAC, nic.Name, t.Name(), holder).
+		With("port", p.UUID).With("node", p.NodeUUID).With("netbox", nic.URL)
+}
+
+func (v *view) livePort(t *plan.Target, n *node, key string) plan.Live {
+	if v.portFault != nil {
+		return plan.LiveFault(presence(v.portFault), v.portFault)
+	}
+	nic, _ := nicOf(t, plan.Address{Key: key})
+	p := v.ports[nic.MAC.String()]
+	switch {
+	case p == nil:
+		return plan.LiveAbsent()
+	case n == nil || p.NodeUUID != n.UUID:
+		return plan.LiveFault(plan.Unreadable, v.conflict(t, nic, p))
+	}
+	if v.groupFault != nil {
+		return plan.LiveFault(presence(v.groupFault), v.groupFault)
+	}
+	if groups := v.groups[n.UUID]; p.PortgroupID != "" && len(groups) > 0 && groups[0].UUID != p.PortgroupID {
+		return plan.LiveFault(plan.Unreadable, plan.NewFault(plan.CodeIronicConflict, "the port of %s (%s) belongs to another portgroup of node %s", nic.Name, nic.MAC, n.Name).
+			With("port", p.UUID).With("portgroup", p.PortgroupID))
+	}
+	return plan.LiveValue(livePort(p))
+}

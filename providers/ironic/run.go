@@ -1,0 +1,60 @@
+package ironic
+
+import (
+	"context"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// run is one exchange of one step.
+type run struct {
+	service *service
+	target  *plan.Target
+	step    *plan.Step
+	memo    plan.Memo
+}
+
+// Run performs one bounded exchange for the step: a look at the node, and at
+// most one write. It never waits and never sends a request twice.
+func (c *Client) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo plan.Memo) plan.Result {
+	t := sc.Target(step.Address.Device)
+	if t == nil || t.Ironic == nil {
+		return plan.Failed(plan.NewFault(plan.CodeInternal, "%s: no Ironic manages the device of this step", step.Address))
+	}
+	s, f := c.service(t.Ironic.Name)
+	if f != nil {
+		return plan.Failed(f)
+	}
+	r := run{service: s, target: t, step: step, memo: memo}
+	switch step.Address.KindName() {
+	case systemIronic + "." + kindNode:
+		return c.runNode(ctx, r)
+	case systemIronic + "." + kindPortgroup:
+		return c.runPortgroup(ctx, r)
+	case systemIronic + "." + kindPort:
+		return c.runPort(ctx, r)
+	case systemIronic + "." + kindProvision:
+		return c.runProvision(ctx, r)
+	case systemIronic + "." + kindPower:
+		return c.runPower(ctx, r)
+	case systemCheck + "." + kindCarrier, systemCheck + "." + kindLLDP:
+		return c.runCheck(ctx, r)
+	}
+	return plan.Failed(plan.NewFault(plan.CodeInternal, "%s: there is no such kind", step.Address))
+}
+
+// unowned reads the node right before a write and refuses when somebody holds
+// it by now: Ironic has no compare-and-set, so the window is kept small.
+func (r run) unowned(ctx context.Context) (*node, *plan.Fault) {
+	n, f := r.service.node(ctx, r.target.Name())
+	if f != nil {
+		return nil, f
+	}
+	if n == nil {
+		return nil, plan.NewFault(plan.CodeIronicUnexpected, "node %s is gone", r.target.Name()).With("ironic", r.service.where())
+	}
+	if o := own(n); o.Owned {
+		return nil, plan.NewFault(plan.CodeNodeOwned, "node %s is held: %s", n.Name, o.Reason).With("node", n.UUID)
+	}
+	return n, nil
+}

@@ -1,0 +1,135 @@
+package netbox
+
+import (
+	"context"
+	"math"
+	"net/http"
+
+	upstream "github.com/netbox-community/go-netbox/v4"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// requests builds requests with go-netbox. Its methods return only the error
+// of sending: the answer is in the call of the context.
+type requests struct{ api *upstream.APIClient }
+
+func newRequests(base string, client *http.Client) *requests {
+	cfg := upstream.NewConfiguration()
+	cfg.Servers = upstream.ServerConfigurations{{URL: base}}
+	cfg.HTTPClient = client
+	return &requests{api: upstream.NewAPIClient(cfg)}
+}
+
+// Every list is ordered by id: without an order pages may overlap.
+const (
+	pageSize  = 1000
+	listOrder = "id"
+)
+
+func (r *requests) sites(ctx context.Context, slug string, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimSitesList(ctx).Slug([]string{slug}).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) rolesBySlug(ctx context.Context, slugs []string, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimDeviceRolesList(ctx).Slug(slugs).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) devicesByName(ctx context.Context, site string, names []string, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimDevicesList(ctx).Site([]string{site}).Name(names).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) devicesByRole(ctx context.Context, site string, roleIDs []string, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimDevicesList(ctx).Site([]string{site}).RoleId(roleIDs).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) devicesByID(ctx context.Context, ids []int32, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimDevicesList(ctx).Id(ids).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) interfacesByMAC(ctx context.Context, macs []string, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimInterfacesList(ctx).MacAddress(macs).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) addressesByHost(ctx context.Context, hosts []string, offset int32) error {
+	_, resp, err := r.api.IpamAPI.IpamIpAddressesList(ctx).Address(hosts).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) interfacesOf(ctx context.Context, deviceIDs []int32, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimInterfacesList(ctx).DeviceId(deviceIDs).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) interfacesByID(ctx context.Context, ids []int32, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimInterfacesList(ctx).Id(ids).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) addressesByID(ctx context.Context, ids []int32, offset int32) error {
+	_, resp, err := r.api.IpamAPI.IpamIpAddressesList(ctx).Id(ids).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) tagsBySlug(ctx context.Context, slug string, offset int32) error {
+	_, resp, err := r.api.ExtrasAPI.ExtrasTagsList(ctx).Slug([]string{slug}).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) device(ctx context.Context, id int32) error {
+	_, resp, err := r.api.DcimAPI.DcimDevicesRetrieve(ctx, id).Execute()
+	return finish(resp, err)
+}
+
+// change is the body of a PATCH of a device: only what is set is sent.
+type change struct {
+	status  string
+	addTag  string  // slug; from NetBox 4.6
+	allTags []int64 // before 4.6: the whole list, by id
+	message string  // note in the change log
+}
+
+func (r *requests) patchDevice(ctx context.Context, id int32, ch change) error {
+	body := upstream.PatchedWritableDeviceWithConfigContextRequest{AdditionalProperties: map[string]any{}}
+	if ch.status != "" {
+		body.Status = (*upstream.DeviceStatusValue)(&ch.status)
+	}
+	// go-netbox knows neither add_tags nor tags by id nor the note; what stands
+	// in AdditionalProperties is sent as it is.
+	if ch.addTag != "" {
+		body.AdditionalProperties["add_tags"] = []map[string]string{{"slug": ch.addTag}}
+	}
+	if ch.allTags != nil {
+		body.AdditionalProperties["tags"] = ch.allTags
+	}
+	if ch.message != "" {
+		body.AdditionalProperties["changelog_message"] = ch.message
+	}
+	_, resp, err := r.api.DcimAPI.DcimDevicesPartialUpdate(ctx, id).PatchedWritableDeviceWithConfigContextRequest(body).Execute()
+	return finish(resp, err)
+}
+
+func finish(resp *http.Response, err error) error {
+	if resp != nil && resp.Body != nil {
+		_ = resp.Body.Close() // an empty body of our own transport
+	}
+	return err
+}
+
+// narrow makes the 32-bit ids that go-netbox takes.
+func narrow(ids []int64) ([]int32, error) {
+	out := make([]int32, len(ids))
+	for i, id := range ids {
+		if id <= 0 || id > math.MaxInt32 {
+			return nil, plan.NewFault(plan.CodeNetBoxProtocol, "NetBox has an object with the id %d, outside of what its API client can ask for", id)
+		}
+		out[i] = int32(id)
+	}
+	return out, nil
+}

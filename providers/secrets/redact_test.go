@@ -1,0 +1,173 @@
+package secrets_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/secrets"
+)
+
+// redact passes pieces through a redactor that knows some secrets.
+func redact(t interface{ Fatal(...any) }, known []string, pieces ...string) string {
+	r := secrets.NewRedactor()
+	for _, k := range known {
+		r.Add(plan.NewSecret(k, ""))
+	}
+	var out strings.Builder
+	w := r.Writer(&out)
+	for _, p := range pieces {
+		if n, err := w.Write([]byte(p)); n != len(p) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestRedact(t *testing.T) {
+	const pw = `p&ss "wörd/1`
+	asJSON, err := json.Marshal(map[string]string{"x": pw})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQDF3k2\n-----END KEY-----\n"
+	for _, c := range []struct {
+		name, in string
+		known    []string
+		want     string
+	}{
+		{"plain", "login with hunter2secret failed", []string{"hunter2secret"}, "login with (secret) failed"},
+		{"nothing known", "hunter2secret", nil, "hunter2secret"},
+		{"twice in a row", "abcdabcd", []string{"abcd"}, "(secret)(secret)"},
+		{"longest wins", "x password-long y", []string{"password", "password-long"}, "x (secret) y"},
+		{"overlapping", "1abcdefgh2", []string{"abcd", "cdefgh"}, "1(secret)2"},
+		{"three bytes are too short", "the cat sat", []string{"cat"}, "the cat sat"},
+		{"four bytes", "a cats b", []string{"cats"}, "a (secret) b"},
+		{"JSON", string(asJSON), []string{pw}, `{"x":"(secret)"}`},
+		{"quoted", fmt.Sprintf("got %q", pw), []string{pw}, `got "(secret)"`},
+		{"query", "?p=" + url.QueryEscape(pw) + "&q=1", []string{pw}, "?p=(secret)&q=1"},
+		{"path", "/v1/" + url.PathEscape(pw) + "/x", []string{pw}, "/v1/(secret)/x"},
+		{"base64", base64.StdEncoding.EncodeToString([]byte(pw)), []string{pw}, "(secret)"},
+		{"base64 without padding", base64.RawURLEncoding.EncodeToString([]byte("hunter2secret!")), []string{"hunter2secret!"}, "(secret)E"},
+		{"indented key", "    " + strings.ReplaceAll(key, "\n", "\n    "), []string{key}, "    -----BEGIN KEY-----\n    (secret)\n    (secret)\n    -----END KEY-----\n    "},
+		{"without its last line end", strings.TrimSpace(key) + "|", []string{key}, "(secret)|"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := redact(t, c.known, c.in); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			single := strings.Split(c.in, "")
+			if got := redact(t, c.known, single...); got != c.want {
+				t.Errorf("written in pieces: %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestRedactBasicAuth wants the password to be gone from a header that encodes
+// user and password together, wherever it begins.
+func TestRedactBasicAuth(t *testing.T) {
+	const pw = "correct horse battery"
+	for _, user := range []string{"a", "ab", "abc", "abcd"} {
+		header := base64.StdEncoding.EncodeToString([]byte(user + ":" + pw + "\n"))
+		got := redact(t, []string{pw}, header)
+		before, after, found := strings.Cut(got, "(secret)")
+		if !found || len(before) > len(user)*2+3 || len(after) > 4 {
+			t.Errorf("%q became %q", header, got)
+		}
+	}
+}
+
+// TestRedactAnySplit is the promise: no secret in the output, however the text
+// is cut, and nothing else changed.
+func TestRedactAnySplit(t *testing.T) {
+	alphabet := rapid.SampledFrom([]rune("abc:/+ \n"))
+	rapid.Check(t, func(t *rapid.T) {
+		known := rapid.SliceOfN(rapid.StringOfN(alphabet, 4, 9, -1), 1, 4).Draw(t, "known")
+		parts := rapid.SliceOf(rapid.OneOf(rapid.StringOf(alphabet), rapid.SampledFrom(known))).Draw(t, "parts")
+		text := strings.Join(parts, "")
+		var pieces []string
+		for rest := text; rest != ""; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "n")
+			pieces, rest = append(pieces, rest[:n]), rest[n:]
+		}
+		got := redact(t, known, pieces...)
+		for _, k := range known {
+			// What stands between two placeholders is text that was there.
+			for _, piece := range strings.Split(got, "(secret)") {
+				if strings.Contains(piece, k) {
+					t.Fatalf("%q holds %q", got, k)
+				}
+			}
+		}
+		if whole := redact(t, known, text); whole != got {
+			t.Fatalf("in pieces %q, whole %q", got, whole)
+		}
+	})
+}
+
+// TestNothingIsHeldBack wants a prompt to appear at once when it cannot be the
+// beginning of a secret.
+func TestNothingIsHeldBack(t *testing.T) {
+	r := secrets.NewRedactor()
+	r.Add(plan.NewSecret("hunter2secret", ""))
+	var out strings.Builder
+	w := r.Writer(&out)
+	fmt.Fprint(w, "Apply? [yes/no]: ")
+	if out.String() != "Apply? [yes/no]: " {
+		t.Errorf("%q", out.String())
+	}
+	fmt.Fprint(w, "hunter2")
+	if strings.Contains(out.String(), "hun") {
+		t.Errorf("%q", out.String())
+	}
+	if err := w.Flush(); err != nil || !strings.HasSuffix(out.String(), "hunter2") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+func TestWriteFails(t *testing.T) {
+	w := secrets.NewRedactor().Writer(broken{})
+	if n, err := w.Write([]byte("x")); n != 0 || err == nil {
+		t.Error(n, err)
+	}
+}
+
+// TestRedactConcurrently is for the race detector.
+func TestRedactConcurrently(t *testing.T) {
+	r := secrets.NewRedactor()
+	var out strings.Builder
+	w := r.Writer(&out)
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			secret := fmt.Sprintf("secret-number-%d", i)
+			r.Add(plan.NewSecret(secret, ""))
+			for range 50 {
+				fmt.Fprintf(w, "<%s>\n", secret)
+			}
+		})
+	}
+	group.Wait()
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "number") || strings.Count(out.String(), "<(secret)>\n") != 400 {
+		t.Errorf("%.200q", out.String())
+	}
+}

@@ -1,0 +1,149 @@
+// Package secretstest is a vault for tests and the embedded lab, in the style of
+// net/http/httptest: the reading and writing part of the KV engine, version 2,
+// as OpenBao 2.7 answers it.
+package secretstest
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/enroll-dev/enroll/providers/exchange"
+)
+
+// DefaultToken is the token of a server whose options name none.
+const DefaultToken = "s.root-of-the-simulator"
+
+// Token is a vault token and what its policy lets it read.
+type Token struct {
+	Value string
+	// Read are the beginnings of the paths that the policy grants read on, such as
+	// "secret/data/lon14/". Nil means everything, writing included.
+	Read []string
+}
+
+// Options of a server. The zero value is a vault with one token that may do
+// everything.
+type Options struct {
+	Tokens   []Token // default: DefaultToken, everything
+	Mount    string  // of the KV engine, default "secret"
+	Now      func() time.Time
+	Recorder *exchange.Recorder
+	Addr     string           // address to listen on, default 127.0.0.1:0
+	TLS      *tls.Certificate // nil: HTTP
+}
+
+// Server is a running vault.
+type Server struct {
+	URL      string
+	Token    string // the first of the tokens
+	Recorder *exchange.Recorder
+
+	opt    Options
+	server *http.Server
+	done   chan struct{}
+
+	mu     sync.Mutex
+	items  map[string][]version // by path below the mount
+	sealed bool
+}
+
+// New starts a server. It panics when it cannot listen, as httptest does. Call
+// Close at the end.
+func New(opt Options) *Server {
+	if len(opt.Tokens) == 0 {
+		opt.Tokens = []Token{{Value: DefaultToken}}
+	}
+	if opt.Mount == "" {
+		opt.Mount = "secret"
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now //nolint:forbidigo // a test server's default clock, as in the other simulators
+	}
+	if opt.Recorder == nil {
+		opt.Recorder = exchange.NewRecorder(opt.Now, nil)
+	}
+	if opt.Addr == "" {
+		opt.Addr = "127.0.0.1:0"
+	}
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", opt.Addr)
+	if err != nil {
+		panic(fmt.Sprintf("secretstest: cannot listen on %s: %v", opt.Addr, err))
+	}
+	s := &Server{
+		URL: "http://" + listener.Addr().String(), Token: opt.Tokens[0].Value, Recorder: opt.Recorder,
+		opt: opt, done: make(chan struct{}), items: map[string][]version{},
+	}
+	if opt.TLS != nil {
+		s.URL = "https://" + listener.Addr().String()
+		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{*opt.TLS}, MinVersion: tls.VersionTLS12})
+	}
+	s.server = &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 30 * time.Second}
+	go func() {
+		defer close(s.done)
+		_ = s.server.Serve(listener) // ends with Close
+	}()
+	return s
+}
+
+// Close stops the server and cuts its connections.
+func (s *Server) Close() {
+	_ = s.server.Close()
+	<-s.done
+}
+
+// Handler is the server without its listener.
+func (s *Server) Handler() http.Handler {
+	return s.Recorder.Wrap(exchange.Describe{System: "vault"}, http.HandlerFunc(s.serve))
+}
+
+// Put writes a new version of an item; item is the path below the mount.
+func (s *Server) Put(item string, fields map[string]string) {
+	values := make(map[string]any, len(fields))
+	for k, v := range fields {
+		values[k] = v
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.write(item, values)
+}
+
+// Seal makes the vault answer nothing until Unseal.
+func (s *Server) Seal() { s.setSealed(true) }
+
+// Unseal ends Seal.
+func (s *Server) Unseal() { s.setSealed(false) }
+
+func (s *Server) setSealed(sealed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sealed = sealed
+}
+
+// token finds who asks and whether a path may be used.
+func (s *Server) token(r *http.Request, path string) (known, allowed bool) {
+	value := r.Header.Get("X-Vault-Token")
+	if value == "" {
+		value = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	}
+	for _, t := range s.opt.Tokens {
+		if t.Value != value {
+			continue
+		}
+		if t.Read == nil {
+			return true, true
+		}
+		for _, start := range t.Read {
+			if r.Method == http.MethodGet && strings.HasPrefix(path, start) {
+				return true, true
+			}
+		}
+		return true, false
+	}
+	return false, false
+}

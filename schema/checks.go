@@ -1,0 +1,185 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// The checks of single texts. Each error completes a sentence that begins with
+// the attribute's name and says what to write instead. They never repeat the
+// text: it stands in the snippet, which knows what to hide.
+
+var (
+	slugForm       = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9_.-]*[a-z0-9])?$`)
+	nameForm       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_. -]*$`)
+	identifierForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+	variableForm   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	traitForm      = regexp.MustCompile(`^[A-Z0-9_]{1,255}$`)
+	userForm       = regexp.MustCompile(`^[a-z_][a-z0-9_.-]{0,31}$`)
+	unitForm       = regexp.MustCompile(`^[A-Za-z0-9_@.-]+$`)
+	directoryForm  = regexp.MustCompile(`^/[A-Za-z0-9_./+-]*$`)
+	suffixForm     = regexp.MustCompile(`^[a-z0-9-]*[a-z0-9]$`)
+	vaultForm      = regexp.MustCompile(`^[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*$`)
+	hostLabelForm  = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
+	onlyDigitsForm = regexp.MustCompile(`^[0-9.]+$`)
+)
+
+func form(re *regexp.Regexp, problem string) func(string) error {
+	return func(s string) error {
+		if !re.MatchString(s) {
+			return errors.New(problem)
+		}
+		return nil
+	}
+}
+
+func isSlug(s string) error {
+	return form(slugForm, "must be a slug: lower case letters, digits, hyphens, for example \"lon14\" or \"gpu-compute\"")(s)
+}
+
+func isName(s string) error {
+	return form(nameForm, "must be a name of letters, digits, hyphens, dots and underscores")(s)
+}
+
+func isIdentifier(s string) error {
+	return form(identifierForm, "must be a name of letters, digits and underscores that does not begin with a digit")(s)
+}
+
+func isVariableName(s string) error {
+	return form(variableForm, "must be the name of an environment variable: letters, digits and underscores")(s)
+}
+
+func isTrait(s string) error {
+	return form(traitForm, "must be a trait: upper case letters, digits and underscores, for example \"HW_ARCH_X86_64\"")(s)
+}
+
+func isUnixUser(s string) error {
+	return form(userForm, "must be the name of a Unix account, for example \"enroll\"")(s)
+}
+
+func isUnit(s string) error {
+	return form(unitForm, "must be the name of a systemd unit, for example \"dnsmasq\"")(s)
+}
+
+func isVaultPath(s string) error {
+	if !vaultForm.MatchString(s) || hasDotSegment(s) {
+		return errors.New("must be a path without a slash at either end and without \"..\", for example \"secret\" or \"sites/lon14\"")
+	}
+	return nil
+}
+
+func isHostSuffix(s string) error {
+	return form(suffixForm, "must be something that can end a host name: lower case letters, digits and hyphens, for example \"-bmc\"")(s)
+}
+
+func hasDotSegment(s string) bool {
+	for _, part := range strings.Split(s, "/") {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// isRemoteDirectory refuses what a shell or sftp could take for something else:
+// the path is written into commands on the DHCP server.
+func isRemoteDirectory(s string) error {
+	switch {
+	case !strings.HasPrefix(s, "/"):
+		return errors.New("must be an absolute path on the DHCP server; begin it with a slash")
+	case !directoryForm.MatchString(s):
+		return errors.New("may hold letters, digits and the characters / . _ - + only")
+	case hasDotSegment(s) || strings.Contains(s, "//"):
+		return errors.New("must be the plain path, without \".\", \"..\" or double slashes")
+	case strings.Trim(s, "/") == "":
+		return errors.New("must be a folder of enroll's own, not the root of the file system")
+	}
+	return nil
+}
+
+func isPath(s string) error {
+	if strings.HasPrefix(s, "~") {
+		return errors.New("must not begin with \"~\", which only a shell understands; write the whole path, or one that begins at the site's folder")
+	}
+	return nil
+}
+
+// isServiceURL wants scheme, host and perhaps a path. Credentials in an address
+// would end up in logs.
+func isServiceURL(s string) error {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return errors.New("must be an address such as \"https://netbox.example.net\"")
+	case u.Scheme == "" || u.Host == "" && u.Opaque != "":
+		return errors.New("must begin with https:// or http://")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("must begin with https:// or http://, not %s://", u.Scheme)
+	case u.User != nil:
+		return errors.New("must not hold a user or password; give credentials by secret(\"ITEM\", \"FIELD\")")
+	case u.Hostname() == "":
+		return errors.New("has no host after the scheme")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return errors.New("must be a base address, without \"?\" and \"#\"")
+	}
+	if err := isHost(u.Hostname()); err != nil {
+		return errors.New("has a host that is neither a name nor an address")
+	}
+	return nil
+}
+
+// isHost takes a DNS name or an IP address.
+func isHost(s string) error {
+	if _, err := netip.ParseAddr(s); err == nil {
+		return nil
+	}
+	if onlyDigitsForm.MatchString(s) {
+		return errors.New("looks like an IP address and is none; an IPv4 address has four numbers up to 255")
+	}
+	if strings.Contains(s, "/") {
+		return errors.New("must be one host; leave out everything from the slash on")
+	}
+	if len(s) > 253 || !hostLabels(strings.TrimSuffix(s, ".")) {
+		return errors.New("must be a host name or an IP address")
+	}
+	return nil
+}
+
+func hostLabels(s string) bool {
+	for _, part := range strings.Split(s, ".") {
+		if !hostLabelForm.MatchString(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// isHostName takes what a BMC accepts as its own name: labels of RFC 1123.
+func isHostName(s string) error {
+	if len(s) > 253 || !hostLabels(s) {
+		return errors.New("must be a host name: letters, digits and hyphens, labels of at most 63 characters")
+	}
+	return nil
+}
+
+// isSubnet wants a network that can serve leases.
+func isSubnet(s string) error {
+	p, err := netip.ParsePrefix(s)
+	switch {
+	case err != nil:
+		return errors.New("must be a network in CIDR form, for example \"192.0.2.0/24\"")
+	case p.Masked() != p:
+		return fmt.Errorf("has bits set beyond its prefix length; the network is %q", p.Masked())
+	case p.Addr().IsMulticast() || p.Bits() == 0 || p.Addr().Is4() && p.Addr().As4()[0] >= 240:
+		return errors.New("has no usable host address")
+	case p.Addr().Is4In6():
+		return errors.New("must be written as an IPv4 network")
+	case p.Addr().BitLen()-p.Bits() < 2:
+		return fmt.Errorf("has no usable host address: a network of %d bits is a single host or a link of two", p.Bits())
+	}
+	return nil
+}

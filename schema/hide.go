@@ -1,0 +1,209 @@
+package schema
+
+import (
+	"bytes"
+	"regexp"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// span is a piece of a file, in bytes.
+type span struct{ from, to int }
+
+const hiddenText = "(hidden)"
+
+// hideTokens finds the texts that no snippet may show: whatever is written where
+// a secret belongs and is no reference, and addresses with a password in them.
+// It works on tokens, so that it also holds where the file does not parse.
+func hideTokens(tokens hclsyntax.Tokens) []span {
+	var spans []span
+	for i := 0; i < len(tokens); i++ {
+		t := tokens[i]
+		if t.Type == hclsyntax.TokenQuotedLit || t.Type == hclsyntax.TokenStringLit {
+			if userinfo.Match(t.Bytes) {
+				spans = append(spans, span{t.Range.Start.Byte, t.Range.End.Byte})
+			}
+			continue
+		}
+		if t.Type != hclsyntax.TokenEqual && t.Type != hclsyntax.TokenColon || i == 0 {
+			continue
+		}
+		name := string(tokens[i-1].Bytes)
+		if tokens[i-1].Type == hclsyntax.TokenCQuote && i > 1 {
+			name = string(tokens[i-2].Bytes) // { "password" = … }
+		}
+		if isSensitiveName(name) {
+			spans = append(spans, hideExpression(tokens[i+1:])...)
+		}
+	}
+	return spans
+}
+
+var userinfo = regexp.MustCompile(`://[^/\s]*@`)
+
+// hideExpression hides everything of the expression at the beginning of tokens
+// but calls of secret and references.
+func hideExpression(tokens hclsyntax.Tokens) []span {
+	var spans []span
+	depth := 0
+	secretDepth := -1 // the bracket depth of the secret( call that we are in
+	for i, t := range tokens {
+		switch t.Type {
+		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
+			if t.Type == hclsyntax.TokenOParen && secretDepth < 0 && i > 0 && string(tokens[i-1].Bytes) == "secret" {
+				secretDepth = depth
+			}
+			depth++
+			continue
+		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenCQuote, hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
+			if depth--; depth < 0 {
+				return spans
+			}
+			if depth == secretDepth {
+				secretDepth = -1
+			}
+			continue
+		case hclsyntax.TokenNewline, hclsyntax.TokenComma:
+			if depth == 0 {
+				return spans
+			}
+			continue
+		case hclsyntax.TokenEOF, hclsyntax.TokenEqual:
+			continue
+		case hclsyntax.TokenComment:
+			spans = append(spans, span{t.Range.Start.Byte, t.Range.Start.Byte + len(bytes.TrimRight(t.Bytes, "\r\n"))})
+			if depth == 0 && bytes.HasSuffix(t.Bytes, []byte("\n")) {
+				return spans
+			}
+			continue
+		default:
+		}
+		if secretDepth >= 0 || isReferencePart(tokens, i) {
+			continue
+		}
+		spans = append(spans, span{t.Range.Start.Byte, t.Range.End.Byte})
+	}
+	return spans
+}
+
+var assignment = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_-]*)"?[ \t]*[=:][ \t]*([^\r\n]*)`)
+var onlyReference = regexp.MustCompile(`^(?:var|local|device)\.[A-Za-z0-9_.-]*[ \t]*$|^secret\([^()]*\)[ \t]*$`)
+
+// hideLines does the same line by line, for files in which the tokens are not
+// what was meant: behind a quote that is not closed everything is a text.
+func hideLines(text []byte) []span {
+	var spans []span
+	for _, m := range assignment.FindAllSubmatchIndex(text, -1) {
+		if isSensitiveName(string(text[m[2]:m[3]])) && !onlyReference.Match(text[m[4]:m[5]]) && m[4] < m[5] {
+			spans = append(spans, span{m[4], m[5]})
+		}
+	}
+	for _, m := range userinfo.FindAllIndex(text, -1) {
+		spans = append(spans, span{m[0], m[1]})
+	}
+	return spans
+}
+
+func isReferencePart(tokens hclsyntax.Tokens, i int) bool {
+	t := tokens[i]
+	switch t.Type {
+	case hclsyntax.TokenDot, hclsyntax.TokenQuestion, hclsyntax.TokenColon:
+		return true
+	case hclsyntax.TokenIdent:
+		if i > 0 && tokens[i-1].Type == hclsyntax.TokenDot {
+			return i > 1 && tokens[i-2].Type == hclsyntax.TokenIdent
+		}
+		switch string(t.Bytes) {
+		case "secret", "var", "local", "device":
+			return true
+		}
+	default:
+	}
+	return false
+}
+
+// names of the table, computed once: which hold a secret and which do not.
+var tableNames = sync.OnceValues(func() (secret, plain map[string]bool) {
+	secret, plain = map[string]bool{}, map[string]bool{}
+	language().walkAttributes(func(_ *block, a *attribute) {
+		if a.typ == secretType || a.name == "monitoring" {
+			secret[a.name] = true
+		} else {
+			plain[a.name] = true
+		}
+	})
+	return secret, plain
+})
+
+// isSensitiveName reports whether what is written beside a name may be a secret:
+// it is one by the table, it is nearly one (misspelt), or it sounds like one.
+func isSensitiveName(name string) bool {
+	secret, plain := tableNames()
+	lower := strings.ToLower(name)
+	if secret[lower] {
+		return true
+	}
+	if plain[lower] {
+		return false
+	}
+	for _, word := range []string{"password", "passwd", "passphrase", "token", "secret", "credential", "apikey", "api_key", "private_key", "identity"} {
+		if strings.Contains(lower, word) {
+			return true
+		}
+	}
+	for known := range secret {
+		if len(lower) >= 4 && editDistance(lower, known, 3) < 3 {
+			return true
+		}
+	}
+	return false
+}
+
+// hide adds a range that no snippet may show.
+func (r *reporter) hide(at hcl.Range) {
+	if src := r.sources[at.Filename]; src != nil {
+		src.hidden = append(src.hidden, span{at.Start.Byte, at.End.Byte})
+		src.ordered = false
+	}
+}
+
+// shown quotes a name of the file for a message, unless it stands where nothing
+// may be shown.
+func (r *reporter) shown(at hcl.Range, name string) string {
+	if src := r.sources[at.Filename]; src != nil && src.hides(at) {
+		return "such name"
+	}
+	return quote(name)
+}
+
+// hides reports whether a range touches something hidden.
+func (s *source) hides(at hcl.Range) bool {
+	for _, h := range s.hidden {
+		if at.Start.Byte < h.to && h.from < max(at.End.Byte, at.Start.Byte+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// hiddenSpans sorts and merges.
+func (s *source) hiddenSpans() []span {
+	if s.ordered {
+		return s.hidden
+	}
+	sort.Slice(s.hidden, func(i, j int) bool { return s.hidden[i].from < s.hidden[j].from })
+	merged := s.hidden[:0]
+	for _, h := range s.hidden {
+		if n := len(merged); n > 0 && h.from <= merged[n-1].to {
+			merged[n-1].to = max(merged[n-1].to, h.to)
+			continue
+		}
+		merged = append(merged, h)
+	}
+	s.hidden, s.ordered = merged, true
+	return merged
+}

@@ -1,0 +1,159 @@
+package schema
+
+// version01 is the first version that has an attribute.
+const version01 = "0.1"
+
+// language is the whole language as one table. A new attribute is a new row
+// here and a line where convert.go reads it.
+func language() *block {
+	return &block{
+		name: "",
+		doc:  "All files with the ending .hcl of a site's folder are read as one.",
+		blocks: []*block{
+			enrollBlock(), variableBlock(), localsBlock(), siteBlock(),
+		},
+	}
+}
+
+func enrollBlock() *block {
+	return &block{
+		name: "enroll", since: version01,
+		doc: "Settings of the program itself.",
+		attrs: []attribute{
+			{name: "required_version", typ: textType, check: isVersionConstraint, fallbackDoc: "any version", example: `">= 0.1"`, since: version01,
+				doc:    "The versions of enroll that may read this folder: comparisons with `=`, `!=`, `>`, `>=`, `<`, `<=` or `~>`, joined by commas.",
+				effect: "another version refuses the folder"},
+			{name: "include", later: true, doc: "Folders that are read first, to share settings between sites."},
+		},
+	}
+}
+
+func variableBlock() *block {
+	return &block{
+		name: "variable", many: true, since: version01,
+		label: &label{name: "NAME", doc: "the name under which expressions find the value: `var.NAME`", example: "netbox_url", check: isIdentifier},
+		doc:   "A value that differs between runs. It is given by `--var NAME=VALUE` or by the environment variable `ENROLL_VAR_NAME`, else it has its default; a variable without either is an error.",
+		attrs: []attribute{
+			{name: "type", typ: constraintType, fallbackDoc: "any type; given values are texts", example: "string", since: version01,
+				doc:    "`string`, `number`, `bool`, `list(string)`, `map(string)` and so on. Given values are read as that type.",
+				effect: "a value of another type is refused"},
+			{name: "default", typ: anyType, fallbackDoc: "none: a value must be given", example: `"https://netbox.example.net"`, since: version01,
+				doc:    "The value when none is given. It may use functions, but neither variables nor locals.",
+				effect: "the variable need not be given"},
+			{name: "description", typ: textType, fallbackDoc: "none", mayBeEmpty: true, example: `"where NetBox answers"`, since: version01,
+				doc:    "One sentence for people. It is shown when the value is missing.",
+				effect: "messages only"},
+		},
+		blocks: []*block{{name: "validation", later: true, doc: "A rule that a given value must fulfil."}},
+	}
+}
+
+func localsBlock() *block {
+	return &block{
+		name: "locals", many: true, free: true, since: version01,
+		doc: "Named values for use in this folder: `local.NAME`. They may use variables and other locals, not `device`.",
+	}
+}
+
+func siteBlock() *block {
+	return &block{
+		name: "site", required: true, since: version01,
+		label: &label{name: "NAME", doc: "the first part of every address: `NAME/DEVICE/ironic.node`", example: "lon14", check: isSlug},
+		doc:   "The site. A folder describes one.",
+		attrs: []attribute{
+			{name: "configure_dhcp", typ: boolType, fallback: "true", example: "true", since: version01,
+				doc: "Whether the BMC's DHCP reservation is kept. Needs a `dhcp` block.", effect: "dhcp.reservation, dhcp.service"},
+			{name: "configure_bmc", typ: boolType, fallback: "true", example: "true", since: version01,
+				doc: "Whether the BMC's settings are kept. Needs a `bmc` block.", effect: "bmc.credential, bmc.hostname, bmc.ntp, bmc.boot_order"},
+			{name: "ironic_enrol", typ: boolType, fallback: "true", example: "true", since: version01,
+				doc: "Whether the node is enrolled in Ironic. Needs an `ironic` and a `bmc` block.", effect: "ironic.node, ironic.port, ironic.provision, ironic.power, check.lldp, check.carrier"},
+			{name: "record_platform_class", typ: boolType, fallback: "false", example: "true", since: version01,
+				doc: "Whether the custom field `platform_class` of the device is filled in when it is empty.", effect: "netbox.platform_class"},
+		},
+		blocks: append([]*block{netboxBlock()}, append(secretsBlocks(),
+			deviceClassBlock(), ironicBlock(), dhcpBlock(), bmcBlock(),
+			&block{name: "policy", later: true, doc: "Rules over the plan that deny, warn or ask for approval."},
+			&block{name: "tolerate", later: true, doc: "Differences that are accepted until a date."},
+			&block{name: "limits", later: true, doc: "How much happens at once."},
+			&block{name: "owned_nodes", later: true, doc: "Harmless kinds that may be changed on owned nodes."},
+			&block{name: "verification", later: true, doc: "Normalisers for port names."},
+			&block{name: "syslog", later: true, doc: "Where BMCs send their logs."},
+			&block{name: "fleet_manager", later: true, doc: "The fleet manager of the site."},
+			&block{name: "workflow", later: true, doc: "The workflow engine of the site."},
+		)...),
+	}
+}
+
+func netboxBlock() *block {
+	return &block{
+		name: "netbox", required: true, since: version01,
+		doc: "The NetBox that records the site.",
+		attrs: []attribute{
+			{name: "url", typ: textType, required: true, check: isServiceURL, example: `"https://netbox.example.net"`, since: version01,
+				doc: "NetBox's base address, without `/api`.", effect: "where intent is read and status and tags are written"},
+			{name: "token", typ: secretType, required: true, example: `secret("netbox-enroll", "credential")`, since: version01,
+				doc: "The API token. It needs view rights on what is read and the right to change dcim.device.", effect: "login at NetBox"},
+			{name: "site", typ: textType, check: isSlug, fallbackDoc: "the label of the site block", example: `"lon14"`, since: version01,
+				doc: "The slug of the NetBox site.", effect: "which devices belong to the site"},
+			caFile(), timeout("30s"),
+		},
+	}
+}
+
+func secretsBlocks() []*block {
+	backend := &label{name: "BACKEND", doc: "`env` or `vault`", example: "vault"}
+	const doc = "Where `secret(ITEM, FIELD)` is read. The values live in memory only."
+	return []*block{
+		{
+			name: "secrets", label: backend, variant: "env", required: true, since: version01,
+			doc: doc + " `env`: the environment variable PREFIX_ITEM_FIELD in upper case, everything but letters and digits replaced by `_`. For laboratories.",
+			attrs: []attribute{
+				{name: "prefix", typ: textType, fallback: "ENROLL_SECRET", check: isVariableName, example: `"ENROLL_SECRET"`, since: version01,
+					doc: "The first part of the variables' names.", effect: "which variables are read"},
+			},
+		},
+		{
+			name: "secrets", label: backend, variant: "vault", required: true, since: version01,
+			doc: doc + " `vault`: version 2 of the KV engine of Vault or OpenBao.",
+			attrs: []attribute{
+				{name: "url", typ: textType, required: true, check: isServiceURL, example: `"https://vault.example.net:8200"`, since: version01,
+					doc: "The vault's base address, without `/v1`.", effect: "where secrets are read"},
+				{name: "mount", typ: textType, fallback: "secret", check: isVaultPath, example: `"secret"`, since: version01,
+					doc: "Where the KV engine is mounted.", effect: "which engine is read"},
+				{name: "prefix", typ: textType, fallbackDoc: "none", mayBeEmpty: true, check: isVaultPath, example: `"lon14"`, since: version01,
+					doc: "The path before the item's name.", effect: "which items are read"},
+				{name: "token_env", typ: textType, fallback: "VAULT_TOKEN", check: isVariableName, example: `"VAULT_TOKEN"`, since: version01,
+					doc: "The environment variable that holds the vault's token.", effect: "login at the vault"},
+				caFile(),
+			},
+		},
+		{name: "secrets", label: backend, variant: "onepassword", later: true, instead: "Write secrets \"vault\" or secrets \"env\".", doc: "1Password Connect."},
+		{name: "secrets", label: backend, variant: "age", later: true, instead: "Write secrets \"vault\" or secrets \"env\".", doc: "One file encrypted with age."},
+		{name: "secrets", label: backend, variant: "command", later: true, instead: "Write secrets \"vault\" or secrets \"env\".", doc: "A program that prints JSON."},
+	}
+}
+
+func deviceClassBlock() *block {
+	return &block{
+		name: "device_class", many: true, required: true, since: version01,
+		label: &label{name: "NAME", doc: "the name that `ironic.device_classes` lists", example: "COMPUTE_GPU", check: isName},
+		doc:   "A class of devices, made of NetBox device roles. A role belongs to one class.",
+		attrs: []attribute{
+			{name: "roles", typ: textListType, required: true, check: isSlug, example: `["gpu-compute"]`, since: version01,
+				doc: "Slugs of NetBox device roles.", effect: "which devices are of the class"},
+			{name: "gpu", typ: boolType, fallback: "false", example: "true", since: version01,
+				doc: "Whether these devices have GPUs.", effect: "netbox.platform_class"},
+		},
+	}
+}
+
+// caFile is the same everywhere.
+func caFile() attribute {
+	return attribute{name: "ca_file", typ: textType, path: true, check: isPath, fallbackDoc: "the system's certificates", example: `"ca.pem"`, since: version01,
+		doc: "PEM file with the certificates that the server's certificate must lead to. A relative path begins at the site's folder.", effect: "which certificates are accepted"}
+}
+
+func timeout(fallback string) attribute {
+	return attribute{name: "timeout", typ: durationType, fallback: fallback, min: "100ms", max: "1h", unit: "duration", example: `"` + fallback + `"`, since: version01,
+		doc: "How long one request may take.", effect: "when a request counts as unanswered"}
+}

@@ -1,0 +1,230 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestGeneratedReference keeps REFERENCE.md what the table says. `make docs`
+// writes it anew.
+func TestGeneratedReference(t *testing.T) {
+	golden(t, "REFERENCE.md", referencePage())
+}
+
+func referencePage() string {
+	var b strings.Builder
+	b.WriteString("<!-- Generated from the table in schema/language.go by `make docs`. Do not edit. -->\n\n# The site language\n\n" +
+		"HCL, the syntax that Terraform uses. " + language().doc + " `enroll validate DIR` checks a folder without any network;\n" +
+		"[sites/demo](../sites/demo/site.hcl) is an example to copy.\n\n" +
+		"Durations are texts with a unit: `\"500ms\"`, `\"30s\"`, `\"15m\"`, `\"1h30m\"`. Relative paths begin at the site's folder.\n" +
+		"A secret is written as a reference, `secret(\"ITEM\", \"FIELD\")`, and as nothing else: it cannot be put into a text,\n" +
+		"compared, printed, or used for an attribute that is no secret.\n\n## Blocks\n\n```\n")
+	outline(&b, language(), "")
+	b.WriteString("```\n\nBlocks in brackets may be left out; of the `secrets` blocks one is written.\n")
+	for _, child := range language().blocks {
+		blockPage(&b, child, "")
+	}
+	b.WriteString("\n## References\n\n| reference | value |\n|---|---|\n" +
+		"| `var.NAME` | a variable |\n| `local.NAME` | a local |\n")
+	docs := deviceDocs()
+	for _, name := range sortedNames(deviceType()) {
+		fmt.Fprintf(&b, "| `device.%s` | %s |\n", name, docs[name])
+	}
+	fmt.Fprintf(&b, "\n`device` is known in these attributes of the `bmc` block only: `%s`. What NetBox leaves empty is null;\n`coalesce` and `try` give a default.\n", strings.Join(perDeviceNames(), "`, `"))
+	b.WriteString("\n## Functions\n\nAll are pure: no clock, no environment, no network, no files.\n\n| function | value | example |\n|---|---|---|\n")
+	for _, f := range functionTable() {
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", f.signature, f.doc, f.example)
+	}
+	b.WriteString("\n## Not in this version\n\nThese names are reserved. A folder that uses one is refused with a message that says so.\n\n| name | meant for |\n|---|---|\n")
+	later(&b, language(), "")
+	return b.String()
+}
+
+func outline(b *strings.Builder, parent *block, indent string) {
+	for _, child := range parent.blocks {
+		if child.later {
+			continue
+		}
+		line := child.name
+		switch {
+		case child.variant != "":
+			line += ` "` + child.variant + `"`
+		case child.label != nil:
+			line += ` "` + child.label.name + `"`
+		}
+		if !child.required {
+			line = "[" + line + "]"
+		}
+		if child.many {
+			line += " …"
+		}
+		fmt.Fprintf(b, "%s%s\n", indent, line)
+		outline(b, child, indent+"  ")
+	}
+}
+
+func blockPage(b *strings.Builder, spec *block, path string) {
+	if spec.later {
+		return
+	}
+	title := path + spec.name
+	if spec.variant != "" {
+		title += ` "` + spec.variant + `"`
+	}
+	fmt.Fprintf(b, "\n## %s\n\n%s Since %s.\n", title, spec.doc, spec.since)
+	if spec.label != nil && spec.variant == "" {
+		fmt.Fprintf(b, "\nThe label is %s, for example `%s \"%s\"`.\n", spec.label.doc, spec.name, spec.label.example)
+	}
+	first := true
+	for i := range spec.attrs {
+		a := &spec.attrs[i]
+		if a.later {
+			continue
+		}
+		if first {
+			b.WriteString("\n| attribute | type | default | meaning | decides | since |\n|---|---|---|---|---|---|\n")
+			first = false
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s<br>`%s = %s` | %s | %s |\n", a.name, typeCell(a), defaultCell(a), a.doc, a.name, a.example, a.effect, a.since)
+	}
+	for _, child := range spec.blocks {
+		next := path + spec.name + "."
+		if spec.name == "site" {
+			next = ""
+		}
+		blockPage(b, child, next)
+	}
+}
+
+func typeCell(a *attribute) string {
+	cell := string(a.typ)
+	if len(a.enum) > 0 {
+		cell += ": `" + strings.Join(a.enum, "`, `") + "`"
+	}
+	if a.min != "" {
+		cell += ", " + a.min + " to " + a.max
+	}
+	if a.perDevice {
+		cell += ", may use `device`"
+	}
+	return cell
+}
+
+func defaultCell(a *attribute) string {
+	switch {
+	case a.required:
+		return "**required**"
+	case a.fallback != "":
+		return "`" + a.fallback + "`"
+	}
+	return a.fallbackDoc
+}
+
+func later(b *strings.Builder, spec *block, path string) {
+	for i := range spec.attrs {
+		if spec.attrs[i].later {
+			fmt.Fprintf(b, "| `%s%s` | %s |\n", path, spec.attrs[i].name, spec.attrs[i].doc)
+		}
+	}
+	for _, child := range spec.blocks {
+		name := child.name
+		if child.variant != "" {
+			name += ` "` + child.variant + `"`
+		}
+		if child.later {
+			fmt.Fprintf(b, "| `%s%s` | %s |\n", path, name, child.doc)
+			continue
+		}
+		next := path + child.name + "."
+		if child.name == "site" {
+			next = ""
+		}
+		later(b, child, next)
+	}
+}
+
+// TestTable keeps the table itself whole: what a reader needs is there, defaults
+// and bounds can be read, and examples and checks agree.
+func TestTable(t *testing.T) {
+	seen := map[string]bool{}
+	language().walkAttributes(func(b *block, a *attribute) {
+		name := b.name + "." + a.name
+		if a.doc == "" || a.name == "" {
+			t.Errorf("%s is not explained", name)
+		}
+		if a.later {
+			return
+		}
+		if a.example == "" || a.effect == "" || a.since == "" || a.typ == "" {
+			t.Errorf("%s lacks an example, its effect, a version or a type", name)
+		}
+		if !a.required && a.fallback == "" && a.fallbackDoc == "" {
+			t.Errorf("%s has no default", name)
+		}
+		if a.fallback != "" && a.defaultValue() == nil {
+			t.Errorf("%s: default %q cannot be read", name, a.fallback)
+		}
+		if a.typ == durationType || a.typ == durationPairType {
+			if bound(a.max) == 0 || bound(a.min) > bound(a.max) {
+				t.Errorf("%s: bounds %q and %q", name, a.min, a.max)
+			}
+		}
+		if a.typ == durationType && (a.defaultValue() == nil || bound(a.fallback) < bound(a.min) || bound(a.fallback) > bound(a.max)) {
+			t.Errorf("%s: default %q", name, a.fallback)
+		}
+		if seen[b.name+b.variant+a.name] {
+			t.Errorf("%s stands twice", name)
+		}
+		seen[b.name+b.variant+a.name] = true
+	})
+	for name := range deviceType() {
+		if deviceDocs()[name] == "" {
+			t.Errorf("device.%s is not explained", name)
+		}
+	}
+}
+
+// TestExamples evaluates every example of the table at its place: what messages
+// tell people to write is accepted.
+func TestExamples(t *testing.T) {
+	var b strings.Builder
+	var write func(spec *block, indent string, skip map[string]bool)
+	write = func(spec *block, indent string, skip map[string]bool) {
+		for i := range spec.attrs {
+			if a := &spec.attrs[i]; !a.later && !skip[a.name] {
+				fmt.Fprintf(&b, "%s%s = %s\n", indent, a.name, a.example)
+			}
+		}
+		for _, child := range spec.blocks {
+			if child.later || child.variant == "env" || child.free || child.name == "variable" {
+				continue
+			}
+			fmt.Fprintf(&b, "%s%s {\n", indent, strings.TrimSuffix(blockExample(child), " { … }"))
+			write(child, indent+"  ", skip)
+			b.WriteString(indent + "}\n")
+		}
+	}
+	// One of each pair that excludes each other.
+	write(language(), "", map[string]bool{"cloud": true, "identity_file": true, "known_hosts_file": true, "insecure": true, "insecure_reason": true})
+	if _, ds := load(b.String(), Options{Version: "0.1.0"}); len(ds) > 0 {
+		t.Error(text(t, ds))
+	}
+	for _, f := range functionTable() {
+		if f.name == "try" || f.name == "can" { // they look at custom fields
+			continue
+		}
+		src := minimal("", "  bmc {\n    credential = secret(\"x\", \"y\")\n    hostname = can("+f.example+") ? \"yes\" : \"no\"\n  }\n")
+		file, ds := load(src, Options{})
+		if ds.HasErrors() {
+			if f.name != "secret" && f.name != "concat" { // secret: not in a condition; concat: a variable
+				t.Errorf("%s: %s", f.name, text(t, ds))
+			}
+			continue
+		}
+		s, ds := file.Settings(device())
+		if ds.HasErrors() || s.Hostname != "yes" {
+			t.Errorf("example of %s: %q %v", f.name, s.Hostname, ds)
+		}
+	}
+}

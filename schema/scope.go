@@ -1,0 +1,189 @@
+package schema
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// scope is what expressions can refer to: roots ("var", "local", "device") with
+// their values. What failed is there with an unknown value, so that its users
+// are not reported too.
+type scope struct {
+	values    map[string]cty.Value
+	functions map[string]function.Function
+}
+
+func (sc *scope) with(root string, value cty.Value) *scope {
+	values := map[string]cty.Value{root: value}
+	for n, v := range sc.values {
+		if n != root {
+			values[n] = v
+		}
+	}
+	return &scope{values: values, functions: sc.functions}
+}
+
+func (sc *scope) context() *hcl.EvalContext {
+	return &hcl.EvalContext{Variables: sc.values, Functions: sc.functions}
+}
+
+// newScope evaluates variables, then locals.
+func (r *reporter) newScope(root *rawBlock, given map[string]string) *scope {
+	sc := &scope{values: map[string]cty.Value{}, functions: functionMap()}
+	vars := map[string]cty.Value{}
+	for _, b := range root.named("variable") {
+		vars[b.label] = r.variable(b, sc, given)
+	}
+	if !r.broken {
+		for _, name := range sortedNames(given) {
+			if _, declared := vars[name]; !declared {
+				d := r.warn(hcl.Range{}, "Value for an unknown variable", "A value is given for the variable %s, but the folder has no variable block of that name. It is not used.", quote(name))
+				d.Suggestion = suggest(name, sortedNames(vars))
+				d.Detail += didYouMean(d.Suggestion)
+			}
+		}
+	}
+	sc = sc.with("var", cty.ObjectVal(vars))
+	return r.locals(root, sc)
+}
+
+// variable gives the value of a variable: the given one, else the default.
+func (r *reporter) variable(b *rawBlock, sc *scope, given map[string]string) cty.Value {
+	unknown := cty.DynamicVal
+	typ := cty.DynamicPseudoType
+	if a := b.attr("type"); a != nil {
+		t, diags := typeexpr.TypeConstraint(a.expr)
+		if diags.HasErrors() {
+			r.error(a.expr.Range(), "Unsuitable type", "The type of variable %s is none. Write: string, number, bool, list(string) or map(string).", quote(b.label))
+			return unknown
+		}
+		typ = t
+	}
+	if a := b.attr("description"); a != nil {
+		r.evaluateAttr(a, &scope{values: map[string]cty.Value{}, functions: sc.functions})
+	}
+	fallback, hasDefault := unknown, false
+	if a := b.attr("default"); a != nil {
+		hasDefault = true
+		v, ok := r.value(a.expr, sc)
+		if ok {
+			var err error
+			if v, err = convert.Convert(v, typ); err != nil {
+				r.error(a.expr.Range(), "Unsuitable default", "The default of variable %s must be of the type %s.", quote(b.label), typeexpr.TypeString(typ))
+				v = unknown
+			}
+			fallback = v
+		}
+	}
+	text, isGiven := given[b.label]
+	switch {
+	case isGiven:
+		v, ok := givenValue(text, typ)
+		if !ok {
+			r.error(b.at, "Unsuitable value", "The value given for variable %s must be of the type %s.", quote(b.label), typeexpr.TypeString(typ))
+			return unknown
+		}
+		return v
+	case hasDefault:
+		return fallback
+	}
+	detail := ""
+	if a := b.attr("description"); a != nil && a.value != nil {
+		detail = " It is described as: " + a.value.(string)
+	}
+	r.error(b.at, "Value missing", "The variable %s has no default, and no value is given. Give one: --var %s=VALUE, or the environment variable ENROLL_VAR_%s.%s", quote(b.label), b.label, b.label, detail)
+	return unknown
+}
+
+// givenValue reads a value of the command line or the environment. Texts are
+// taken as they are; other types are written as in a site file.
+func givenValue(text string, typ cty.Type) (cty.Value, bool) {
+	if typ == cty.DynamicPseudoType || typ == cty.String {
+		return cty.StringVal(text), true
+	}
+	v := cty.StringVal(text)
+	if !typ.IsPrimitiveType() {
+		start := hcl.Pos{Line: 1, Column: 1}
+		tokens, _ := hclsyntax.LexExpression([]byte(text), "", start) // the parser reports the same again
+		if _, problem := tooDeep(tokens); problem != "" {
+			return cty.NilVal, false
+		}
+		expr, diags := hclsyntax.ParseExpression([]byte(text), "", start)
+		if diags.HasErrors() {
+			return cty.NilVal, false
+		}
+		if v, diags = expr.Value(nil); diags.HasErrors() {
+			return cty.NilVal, false
+		}
+	}
+	v, err := convert.Convert(v, typ)
+	return v, err == nil && v.IsWhollyKnown() && !v.IsNull()
+}
+
+// localWalk evaluates locals in the order in which they need each other.
+type localWalk struct {
+	r      *reporter
+	sc     *scope // with var
+	attrs  map[string]*rawAttr
+	values map[string]cty.Value
+	active []string
+}
+
+func (r *reporter) locals(root *rawBlock, sc *scope) *scope {
+	w := &localWalk{r: r, sc: sc, attrs: map[string]*rawAttr{}, values: map[string]cty.Value{}}
+	for _, b := range root.named("locals") {
+		for _, a := range b.attrs {
+			if first, twice := w.attrs[a.name]; twice {
+				r.error(a.at, "Duplicate local", "The local %s already stands at %s. Remove one, or rename it.", quote(a.name), place(first.at))
+				continue
+			}
+			w.attrs[a.name] = a
+		}
+	}
+	for _, name := range sortedNames(w.attrs) {
+		w.visit(name)
+	}
+	return sc.with("local", cty.ObjectVal(w.values))
+}
+
+func (w *localWalk) visit(name string) {
+	if _, done := w.values[name]; done {
+		return
+	}
+	a := w.attrs[name]
+	for i, n := range w.active {
+		if n == name {
+			w.r.error(a.at, "Locals need each other", "These locals need each other in a circle: %s. Take one of them out of it.", listed(w.active[i:], "and"))
+			w.values[name] = cty.DynamicVal
+			return
+		}
+	}
+	w.active = append(w.active, name)
+	for _, t := range a.expr.Variables() {
+		if root, other := (reference{steps: t}).names(); root == "local" && w.attrs[other] != nil {
+			w.visit(other)
+		}
+	}
+	w.active = w.active[:len(w.active)-1]
+	if _, circular := w.values[name]; circular {
+		return
+	}
+	// A name that does not exist is reported against all names, not against the
+	// ones evaluated so far.
+	seen := map[string]cty.Value{}
+	for n := range w.attrs {
+		seen[n] = cty.DynamicVal
+	}
+	for n, v := range w.values {
+		seen[n] = v
+	}
+	v, ok := w.r.value(a.expr, w.sc.with("local", cty.ObjectVal(seen)))
+	if !ok {
+		v = cty.DynamicVal
+	}
+	w.values[name] = v
+}

@@ -1,0 +1,1 @@
+# No site block at all.
