@@ -345,7 +345,7 @@ func (c *conversion) texts(v cty.Value) (any, bool) {
 	if !ok {
 		return nil, false
 	}
-	if len(list) == 0 {
+	if len(list) == 0 && !c.attr.spec.mayBeEmpty {
 		return c.fail(c.at, "Unsuitable value", "must not be an empty list. Write: "+c.attr.name+" = "+c.attr.spec.example)
 	}
 	out, open := []string{}, false

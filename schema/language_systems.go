@@ -110,8 +110,8 @@ func bmcBlock() *block {
 				doc: "How long a BMC may take to appear after its DHCP reservation went live.", effect: "budget of the first step on a new BMC"},
 			{name: "hostname", typ: textType, perDevice: true, check: isHostName, fallbackDoc: "the device's name", example: `"${device.name}-bmc"`, since: version01,
 				doc: "The host name that the BMC shall have.", effect: "bmc.hostname"},
-			{name: "ntp_servers", typ: textListType, perDevice: true, check: isHost, fallbackDoc: "those that NetBox has for the site; where it has none, the BMC's are left alone", example: `["ntp1.example.net", "192.0.2.123"]`, since: version01,
-				doc: "The time servers of the BMC, names or addresses, in order of preference.", effect: "bmc.ntp"},
+			{name: "ntp_servers", typ: textListType, perDevice: true, mayBeEmpty: true, check: isHost, fallbackDoc: "those that NetBox has for the site; where it has none, the BMC's are left alone", example: `["ntp1.example.net", "192.0.2.123"]`, since: version01,
+				doc: "The time servers of the BMC, names or addresses, in order of preference. An empty list leaves the BMC's alone.", effect: "bmc.ntp"},
 			{name: "monitoring", later: true, doc: "The shared monitoring account."},
 		},
 	}

@@ -30,7 +30,7 @@ type attribute struct {
 	path        bool // a file; relative to the site's folder
 	enum        []string
 	min, max    string // bounds, inclusive, in the form of the type
-	mayBeEmpty  bool   // an empty text means something
+	mayBeEmpty  bool   // an empty text or list means something
 	// check judges one text (or each text of a list). The error completes the
 	// sentence "NAME …".
 	check   func(string) error

@@ -42,7 +42,7 @@ func (a *app) applyCommand() *cobra.Command {
 			return a.applyDevices(cmd.Context(), f, args)
 		},
 	}
-	f.shape.flags(cmd)
+	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all devices of the site's device classes")
 	cmd.Flags().StringArrayVar(&f.targets, "target", nil, "only steps whose address fits this glob, and what they need")
 	cmd.Flags().BoolVar(&f.autoApprove, "auto-approve", false, "do not ask; for scripts")

@@ -54,7 +54,7 @@ func exitCode(err error) int {
 
 // faultExit is the exit code of a fault that ends a whole command.
 func faultExit(f *plan.Fault) int {
-	switch f.Code {
+	switch f.Code { //nolint:exhaustive // all others are plain errors
 	case plan.CodeConfigInvalid, plan.CodeSecretMissing, plan.CodeSecretInvalid:
 		return exitConfig
 	case plan.CodePlanStale, plan.CodePlanExpired, plan.CodePlanApplied, plan.CodePlanInvalid:

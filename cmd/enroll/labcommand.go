@@ -90,7 +90,8 @@ func (a *app) labRun(ctx context.Context, f labFlags) (err error) {
 	defer func() { err = errors.Join(err, requests.Close()) }()
 	signals, quiet := a.sys.signals()
 	defer quiet()
-	l, err := lab.Start(lab.Options{Dir: dir, Devices: f.devices, Seed: f.seed, Now: a.sys.now, Requests: requests})
+	l, err := lab.Start(lab.Options{Dir: dir, //nolint:contextcheck // servers live until Close
+		Devices: f.devices, Seed: f.seed, Now: a.sys.now, Requests: requests})
 	if err != nil {
 		return err
 	}

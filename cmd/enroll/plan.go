@@ -55,7 +55,7 @@ func (a *app) planCommand() *cobra.Command {
 			return nil
 		},
 	}
-	f.shape.flags(cmd)
+	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all devices of the site's device classes")
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the plan to this file, for enroll apply")
 	cmd.Flags().StringArrayVar(&f.targets, "target", nil, "only steps whose address fits this glob, and what they need")

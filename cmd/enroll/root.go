@@ -31,7 +31,7 @@ func run(ctx context.Context, args []string, s *sys) int {
 	s.stdout, s.stderr = out, errOut
 	defer func() { s.stdout, s.stderr = plainOut, plainErr }()
 	a := &app{sys: s, redactor: redactor}
-	root := a.root()
+	root := a.root() //nolint:contextcheck // commands take their context from ExecuteContext
 	root.SetArgs(args)
 	root.SetOut(s.stdout)
 	root.SetErr(s.stderr)
@@ -92,16 +92,7 @@ func (a *app) defaultSite() string {
 	return "."
 }
 
-// exactArgs and atLeastOne make cobra's complaints usage errors with a way out.
-func atLeastOne(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usageError{fmt.Errorf("%s wants %s", cmd.CommandPath(), what)}
-		}
-		return nil
-	}
-}
-
+// exactlyOne and noArgs make cobra's complaints usage errors with a way out.
 func exactlyOne(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {

@@ -29,7 +29,7 @@ type sys struct {
 func system() *sys {
 	return &sys{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		lookupEnv: os.LookupEnv, environ: os.Environ, now: time.Now,
+		lookupEnv: os.LookupEnv, environ: os.Environ, now: time.Now, //nolint:forbidigo // the machine's clock enters here
 		signals: func() (<-chan os.Signal, func()) {
 			c := make(chan os.Signal, 4)
 			signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

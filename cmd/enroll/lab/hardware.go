@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (l *Lab) verify(info map[string]any) error {
 		if strings.TrimSuffix(address, "/") != b.URL {
 			continue
 		}
-		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(b.URL, "https://"), time.Second)
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", strings.TrimPrefix(b.URL, "https://"))
 		if err != nil {
 			return fmt.Errorf("unable to connect to %s: %w", address, err)
 		}

@@ -75,7 +75,7 @@ func (t *textWriter) device(d plan.DevicePlan, g byDevice) {
 		t.f("  = %s as wanted\n", plural(d.Unchanged, "resource"))
 	}
 	if d.UpTo {
-		t.f("  Counts are \"up to\": the BMC cannot be seen before its DHCP entry exists, so apply may do less, never more.\n")
+		t.f("  Counts are \"up to\": what cannot be seen yet may turn out to be right, so apply may do less, never more.\n")
 	}
 }
 
