@@ -60,15 +60,7 @@ write_site_folder() {
   mkdir -p "$RUN/site"
   cat >"$RUN/site/site.hcl" <<END
 # Made by up.sh for the real lab.
-variable "configure_bmc" {
-  type        = bool
-  default     = false # the Redfish emulator has no host name, time servers and boot order to keep
-  description = "whether the BMC's settings are kept"
-}
-
 site "lab1" {
-  configure_bmc = var.configure_bmc
-
   netbox {
     url   = "$NETBOX_URL"
     token = secret("netbox-enroll", "credential")
@@ -114,6 +106,7 @@ site "lab1" {
     credential   = secret("bmc-\${device.name}", "password")
     ca_file      = "$RUN/redfish/ca.pem"
     ready_budget = "30s"
+    ntp_servers  = [] # the Redfish emulator has no NetworkProtocol
   }
 }
 END

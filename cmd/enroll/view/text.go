@@ -74,7 +74,7 @@ func (t *textWriter) device(d plan.DevicePlan, g byDevice) {
 	if d.Unchanged > 0 {
 		t.f("  = %s as wanted\n", plural(d.Unchanged, "resource"))
 	}
-	if d.UpTo {
+	if d.UpTo && d.Verdict == plan.VerdictChanges {
 		t.f("  Counts are \"up to\": what cannot be seen yet may turn out to be right, so apply may do less, never more.\n")
 	}
 }
@@ -119,9 +119,10 @@ func (t *textWriter) step(s *plan.Step) {
 		t.f("  serves %s", list(s.Serves, 6))
 	}
 	t.f("\n")
-	if s.Action != plan.ActionVerify {
-		t.difference(s)
+	if s.Action == plan.ActionVerify || (s.Blocked != nil && s.Blocked.Rule == plan.RuleFailed && !t.o.Full) {
+		return // nothing to compare, or nothing that will come about
 	}
+	t.difference(s)
 }
 
 func (t *textWriter) difference(s *plan.Step) {

@@ -71,8 +71,8 @@ func blockWords(b *plan.Block) string {
 		plan.RuleOwned: "owned", plan.RuleUnsupported: "unsupported", plan.RuleNotYet: "not done by this version",
 		plan.RuleForeign: "in the way", plan.RuleFailed: "device has a fault", plan.RuleStale: "the record moved",
 	}[b.Rule]
-	if b.Rule == plan.RuleOwned {
-		return "blocked, " + rule // the device's head says by whom
+	if b.Rule == plan.RuleOwned || b.Rule == plan.RuleFailed {
+		return "blocked, " + rule // it stands at the device's head
 	}
 	return "blocked, " + rule + ": " + b.Text
 }
