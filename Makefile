@@ -50,7 +50,7 @@ fmt: ## format the code
 	@gofmt -w cmd plan providers schema
 
 docs: ## write the generated pages anew
-	@$(GO) test ./plan ./schema -run Generated -update
+	@$(GO) test ./plan ./schema ./cmd/enroll -run Generated -update
 
 clean: ## remove what was built
 	@rm -rf bin .demo

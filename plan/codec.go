@@ -42,7 +42,11 @@ func ContentHash(p *Plan) string {
 }
 
 func members(p *Plan) (map[string]any, error) {
-	raw, err := json.Marshal(p)
+	whole := *p
+	whole.Inputs.Files, whole.Inputs.Objects = list(p.Inputs.Files), list(p.Inputs.Objects)
+	whole.Scope.Devices, whole.Devices = list(p.Scope.Devices), list(p.Devices)
+	whole.Steps, whole.Checks, whole.Observed, whole.Diagnostics = list(p.Steps), list(p.Checks), list(p.Observed), list(p.Diagnostics)
+	raw, err := json.Marshal(&whole)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +54,14 @@ func members(p *Plan) (map[string]any, error) {
 	dec.UseNumber()
 	var m map[string]any
 	return m, dec.Decode(&m)
+}
+
+// list writes an empty list as [], which readers need not tell from null.
+func list[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
 }
 
 // canonical relies on encoding/json writing maps with sorted keys.
@@ -96,6 +108,7 @@ type stepAlias Step
 
 type stepJSON struct {
 	*stepAlias
+	Kind   string          `json:"kind"` // of the address, for readers that filter
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
 	// AfterUnknown lists the paths of after that become known during apply.
@@ -108,8 +121,10 @@ func (s *Step) MarshalJSON() ([]byte, error) {
 	if s.BeforeUnknown {
 		before = Null
 	}
+	whole := *s
+	whole.Because, whole.Effects, whole.Needs = list(s.Because), list(s.Effects), list(s.Needs)
 	return json.Marshal(stepJSON{
-		stepAlias: (*stepAlias)(s), Before: knownJSON(before), After: knownJSON(s.After), AfterUnknown: UnknownPaths(s.After),
+		stepAlias: (*stepAlias)(&whole), Kind: s.Address.KindName(), Before: knownJSON(before), After: knownJSON(s.After), AfterUnknown: list(UnknownPaths(s.After)),
 	})
 }
 

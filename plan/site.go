@@ -19,8 +19,8 @@ type Site struct {
 	IronicEnrol         bool
 	RecordPlatformClass bool
 
-	// Files are the HCL files read, in order, with their SHA-256; the plan
-	// records them as inputs.
+	// Files are the HCL files read, in order, by their names in Dir, with their
+	// SHA-256; the plan records them as inputs.
 	Files []SourceFile
 	// Set says where an attribute was set, by its path below the site block
 	// ("dhcp.host" → "sites/demo/site.hcl:31"). Defaults have no entry.

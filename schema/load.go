@@ -50,7 +50,7 @@ func Load(dir string, opts Options) (*File, Diagnostics) {
 	file := &File{sources: r.sources, scope: sc}
 	for _, b := range root.named("site") { // there is one at most
 		file.site = r.site(b)
-		file.site.Dir, file.site.Files = dir, files
+		file.site.Dir, file.site.Files = dir, below(files)
 		for _, bmc := range b.named("bmc") {
 			file.bmc = bmc
 		}
@@ -64,6 +64,16 @@ func Load(dir string, opts Options) (*File, Diagnostics) {
 		src.hiddenSpans() // sorted now: Settings may run in many goroutines
 	}
 	return file, ds
+}
+
+// below names files as they are called inside their folder: a plan that was made
+// in one checkout may be applied in another.
+func below(files []plan.SourceFile) []plan.SourceFile {
+	out := make([]plan.SourceFile, len(files))
+	for i, f := range files {
+		out[i] = plan.SourceFile{Name: filepath.Base(f.Name), SHA256: f.SHA256}
+	}
+	return out
 }
 
 // Site is the site as plain data. Do not change it.

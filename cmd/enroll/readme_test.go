@@ -1,0 +1,51 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/enroll-dev/enroll/cmd/enroll/lab"
+)
+
+var update = flag.Bool("update", false, "write the README's example anew")
+
+// The plan in the README is the one that the embedded lab's drifted device
+// gets.
+func TestGeneratedReadmeExample(t *testing.T) {
+	l, dir := startLab(t, 1)
+	if code, out, errOut := invoke(t, l, dir, "apply", "--all", "--auto-approve"); code != exitDone {
+		t.Fatalf("exit %d\n%s%s", code, out, errOut)
+	}
+	drifted, _ := lab.FindScenario("drifted")
+	drifted.Change(l)
+	code, out, errOut := invoke(t, l, dir, "plan", "gpu-001", "--detailed-exitcode")
+	if code != exitChanges {
+		t.Fatalf("exit %d\n%s%s", code, out, errOut)
+	}
+	out = regexp.MustCompile(`valid until \S+`).ReplaceAllString(out, "valid until 2026-12-01T10:00:00Z")
+	out = regexp.MustCompile(`sha256:[0-9a-f]+`).ReplaceAllString(out, "sha256:5f0c…")
+	want := "```text\n$ enroll plan gpu-001\n" + out + "```"
+
+	path := filepath.Join("..", "..", "README.md")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```text\n\\$ enroll plan gpu-001\n.*?```")
+	if !block.Match(raw) {
+		t.Fatal("the README has no example plan")
+	}
+	if *update {
+		if err := os.WriteFile(path, block.ReplaceAllLiteral(raw, []byte(want)), 0o644); err != nil { //nolint:gosec // a public page
+			t.Fatal(err)
+		}
+		return
+	}
+	if !strings.Contains(string(raw), want) {
+		t.Errorf("the README's example is not what enroll prints (make docs writes it anew):\n%s", want)
+	}
+}
