@@ -28,6 +28,11 @@ var (
 	onlyDigitsForm = regexp.MustCompile(`^[0-9.]+$`)
 )
 
+var (
+	errAbsoluteInclude = errors.New("must be a path that begins at this folder, for example \"../common\"")
+	errIncludeForm     = errors.New("must be written with forward slashes")
+)
+
 func form(re *regexp.Regexp, problem string) func(string) error {
 	return func(s string) error {
 		if !re.MatchString(s) {

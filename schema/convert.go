@@ -149,11 +149,23 @@ func (r *reporter) exactlyOne(b *rawBlock, first, second string) {
 		if one.at.Start.Byte > two.at.Start.Byte {
 			later = one
 		}
-		r.error(later.at, "Contradiction", "%s and %s say the same thing twice. Remove one of the two.", quote(first), quote(second))
+		r.error(later.at, "Contradiction", "%s and %s say the same thing twice%s. Remove one of the two.", quote(first), quote(second), elsewhere(later, one, two))
 	case one == nil && two == nil && !r.broken && !b.meant[first] && !b.meant[second]:
 		r.error(b.at, "Missing attribute", "%s needs %s or %s. Write: %s = %s, or: %s = %s", blockTitle(b.spec),
 			quote(first), quote(second), first, b.spec.attribute(first).example, second, b.spec.attribute(second).example)
 	}
+}
+
+// elsewhere tells the other place when it is in another file.
+func elsewhere(here, one, two *rawAttr) string {
+	other := one
+	if here == one {
+		other = two
+	}
+	if other.at.Filename == here.at.Filename {
+		return ""
+	}
+	return " (" + quote(other.name) + " stands at " + place(other.at) + ")"
 }
 
 // listElement is a text of a list attribute with its place.

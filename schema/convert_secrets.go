@@ -41,7 +41,11 @@ func (r *reporter) secretsSettings(b *rawBlock) plan.SecretsSettings {
 		r.atMostOne(b, "identity_env", "identity_file")
 	case "command":
 		s.Argv, s.Timeout = slices.Clone(get[[]string](b, "argv")), get[time.Duration](b, "timeout")
-		if a := b.attr("argv"); a != nil && len(s.Argv) > 0 && strings.Contains(s.Argv[0], "{item}") {
+		a := b.attr("argv")
+		if a != nil && len(s.Argv) > 0 && strings.Contains(s.Argv[0], "/") { // else it is looked for in PATH
+			s.Argv[0] = r.pathFrom(a.expr.Range().Filename, s.Argv[0])
+		}
+		if a != nil && len(s.Argv) > 0 && strings.Contains(s.Argv[0], "{item}") {
 			r.error(listPlaces(a.expr, len(s.Argv))[0], "Unsuitable value", "The program itself cannot depend on the item. Write {item} into one of its arguments.")
 		}
 	}
@@ -83,19 +87,4 @@ func (r *reporter) atMostOne(b *rawBlock, names ...string) {
 			first = name
 		}
 	}
-}
-
-// secretsPaths are the files of the block, for resolvePaths.
-func secretsPaths(s *plan.SecretsSettings) []*string {
-	paths := []*string{&s.CAFile, &s.TokenFile, &s.File, &s.IdentityFile}
-	if s.AppRole != nil {
-		paths = append(paths, &s.AppRole.SecretIDFile)
-	}
-	if s.Kubernetes != nil {
-		paths = append(paths, &s.Kubernetes.TokenFile)
-	}
-	if len(s.Argv) > 0 && strings.Contains(s.Argv[0], "/") { // else it is looked for in PATH
-		paths = append(paths, &s.Argv[0])
-	}
-	return paths
 }

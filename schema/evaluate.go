@@ -2,6 +2,7 @@ package schema
 
 import (
 	"math/big"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +40,15 @@ func (r *reporter) evaluateAttr(a *rawAttr, sc *scope) {
 // goValue gives an attribute's Go value. Nil and true mean that nothing is wrong
 // but the value depends on what is not known yet.
 func (r *reporter) goValue(a *rawAttr, sc *scope) (any, bool) {
+	before := len(r.diags)
+	value, ok := r.attributeValue(a, sc)
+	if a.spec.typ != secretType {
+		r.addValues(before, a.expr, sc)
+	}
+	return value, ok
+}
+
+func (r *reporter) attributeValue(a *rawAttr, sc *scope) (any, bool) {
 	v, ok := r.value(a.expr, sc)
 	if !ok {
 		return nil, false
@@ -50,7 +60,11 @@ func (r *reporter) goValue(a *rawAttr, sc *scope) (any, bool) {
 	c := &conversion{r: r, attr: a, at: a.expr.Range()}
 	switch a.spec.typ {
 	case textType:
-		return c.text(a.expr, v)
+		text, ok := c.text(a.expr, v)
+		if s, isText := text.(string); isText && a.spec.path {
+			return r.pathFrom(a.expr.Range().Filename, s), ok
+		}
+		return text, ok
 	case boolType:
 		return c.bool(v)
 	case intType:
@@ -66,6 +80,14 @@ func (r *reporter) goValue(a *rawAttr, sc *scope) (any, bool) {
 	case constraintType, anyType: // of variables, which read them themselves
 	}
 	return nil, true
+}
+
+// pathFrom lets a relative path begin at the folder of the file that sets it.
+func (r *reporter) pathFrom(file, name string) string {
+	if src := r.sources[file]; src != nil && name != "" && !filepath.IsAbs(name) {
+		return filepath.Join(src.folder, name)
+	}
+	return name
 }
 
 // value evaluates an expression. It reports unknown names, misplaced secrets and
@@ -100,6 +122,104 @@ func dependsOnUnknown(refs []reference, sc *scope) bool {
 		}
 	}
 	return false
+}
+
+// addValues tells, for every mistake found in an expression, what its references
+// stand for.
+func (r *reporter) addValues(before int, expr hclsyntax.Expression, sc *scope) {
+	if src := r.sources[expr.Range().Filename]; len(r.diags) == before || src != nil && src.hides(expr.Range()) {
+		return
+	}
+	var refs []reference
+	for _, t := range expr.Variables() {
+		refs = append(refs, reference{steps: t})
+	}
+	values := valuesOf(refs, sc)
+	for i := before; i < len(r.diags); i++ {
+		if r.diags[i].values == nil {
+			r.diags[i].values = values
+		}
+	}
+}
+
+const (
+	maxValues    = 8
+	maxValueText = 80 // characters shown of one value
+)
+
+// valuesOf says what references stand for, as far as it is known. Secrets, what
+// sounds like one, and addresses with a password in them are left out.
+func valuesOf(refs []reference, sc *scope) []ReferenceValue {
+	var out []ReferenceValue
+	seen := map[string]bool{}
+	for _, ref := range refs {
+		name, sensitive := traversalText(ref.steps)
+		if seen[name] || sensitive || len(ref.steps) < 2 || len(out) == maxValues {
+			continue
+		}
+		seen[name] = true
+		v, diags := ref.steps.TraverseAbs(sc.context())
+		if diags.HasErrors() || !v.IsWhollyKnown() || holdsSecret(v) {
+			continue
+		}
+		said := statement(v)
+		if userinfo.MatchString(said) {
+			continue
+		}
+		out = append(out, ReferenceValue{Traversal: name, Statement: said})
+	}
+	return out
+}
+
+// traversalText writes a reference as it stands in a file.
+func traversalText(steps hcl.Traversal) (text string, sensitive bool) {
+	text = steps.RootName()
+	for _, step := range steps[1:] {
+		switch step := step.(type) {
+		case hcl.TraverseAttr:
+			text += "." + step.Name
+			sensitive = sensitive || isSensitiveName(step.Name)
+		case hcl.TraverseIndex:
+			key, err := convert.Convert(step.Key, cty.String)
+			if err != nil || key.IsNull() || !key.IsKnown() {
+				return text, true
+			}
+			if step.Key.Type() == cty.String {
+				text += "[" + quote(key.AsString()) + "]"
+				sensitive = sensitive || isSensitiveName(key.AsString())
+				continue
+			}
+			text += "[" + key.AsString() + "]"
+		}
+	}
+	return text, sensitive
+}
+
+func statement(v cty.Value) string {
+	t := v.Type()
+	switch {
+	case v.IsNull():
+		return "is null"
+	case t == cty.String:
+		return "is " + shorten(quote(v.AsString()))
+	case t == cty.Number || t == cty.Bool:
+		s, err := convert.Convert(v, cty.String)
+		if err != nil {
+			return "is a number"
+		}
+		return "is " + shorten(s.AsString())
+	case v.CanIterateElements():
+		return "is " + typeName(v) + " of " + counted(v.LengthInt(), "element")
+	}
+	return "is " + typeName(v)
+}
+
+func shorten(s string) string {
+	runes := []rune(s)
+	if len(runes) <= maxValueText {
+		return s
+	}
+	return string(runes[:maxValueText]) + "…"
 }
 
 func (r *reporter) checkReference(ref reference, sc *scope) bool {

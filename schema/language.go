@@ -23,7 +23,9 @@ func enrollBlock() *block {
 			{name: "required_version", typ: textType, check: isVersionConstraint, fallbackDoc: "any version", example: `">= 0.1"`, since: version01,
 				doc:    "The versions of enroll that may read this folder: comparisons with `=`, `!=`, `>`, `>=`, `<`, `<=` or `~>`, joined by commas.",
 				effect: "another version refuses the folder"},
-			{name: "include", later: true, doc: "Folders that are read first, to share settings between sites."},
+			{name: "include", typ: textListType, check: isIncludePath, fallbackDoc: "none", example: `["../common"]`, since: version01,
+				doc:    "Folders that are read first, to share settings between sites. What this folder sets wins; blocks of the same type and label are merged attribute by attribute, lists and maps are replaced whole. In an included folder the site block has no label.",
+				effect: "what is set where this folder sets nothing"},
 		},
 	}
 }
@@ -32,7 +34,7 @@ func variableBlock() *block {
 	return &block{
 		name: "variable", many: true, since: version01,
 		label: &label{name: "NAME", doc: "the name under which expressions find the value: `var.NAME`", example: "netbox_url", check: isIdentifier},
-		doc:   "A value that differs between runs. It is given by `--var NAME=VALUE` or by the environment variable `ENROLL_VAR_NAME`, else it has its default; a variable without either is an error.",
+		doc:   "A value that differs between runs. It is given by `--var NAME=VALUE`, by a line `NAME = VALUE` in a file named by `--var-file`, or by the environment variable `ENROLL_VAR_NAME` (the first of these wins), else it has its default; a variable without either is an error.",
 		attrs: []attribute{
 			{name: "type", typ: constraintType, fallbackDoc: "any type; given values are texts", example: "string", since: version01,
 				doc:    "`string`, `number`, `bool`, `list(string)`, `map(string)` and so on. Given values are read as that type.",
@@ -44,7 +46,16 @@ func variableBlock() *block {
 				doc:    "One sentence for people. It is shown when the value is missing.",
 				effect: "messages only"},
 		},
-		blocks: []*block{{name: "validation", later: true, doc: "A rule that a given value must fulfil."}},
+		blocks: []*block{{
+			name: "validation", many: true, since: version01,
+			doc: "A rule that the value must fulfil. There may be several.",
+			attrs: []attribute{
+				{name: "condition", typ: boolType, required: true, example: `length(var.netbox_url) > 0`, since: version01,
+					doc: "An expression over `var.NAME`.", effect: "a value for which it is false is refused"},
+				{name: "error_message", typ: textType, required: true, example: `"The address must not be empty."`, since: version01,
+					doc: "One sentence that says what is wanted.", effect: "what is said about a refused value"},
+			},
+		}},
 	}
 }
 

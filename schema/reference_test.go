@@ -248,7 +248,7 @@ func examples(t *testing.T, backend string, skip, skipSecrets []string) {
 			b.WriteString(indent + "}\n")
 		}
 	}
-	write(language(), "", skip)
+	write(language(), "", append(skip, "include"))
 	if _, ds := load(b.String(), Options{Version: "0.1.0"}); ds.HasErrors() || len(ds) > 0 && slices.Contains(skip, "insecure") {
 		t.Errorf("with secrets %q without %v, %v: %s", backend, skip, skipSecrets, text(t, ds))
 	}

@@ -40,6 +40,7 @@ type attribute struct {
 	effect  string // what it decides
 	since   string
 	later   bool // part of the language, not of this version
+	unused  bool // decoded and checked; nothing of this version acts on it
 }
 
 // block is one block of the language's table.
@@ -55,6 +56,7 @@ type block struct {
 	doc      string
 	since    string
 	later    bool
+	unused   bool   // all of it is decoded and checked; nothing of this version acts on it
 	instead  string // what to do where it is later; empty: remove it
 }
 
@@ -65,6 +67,9 @@ type label struct {
 	example string
 	check   func(string) error
 }
+
+// repeats reports whether a block may stand any number of times.
+func (b *block) repeats() bool { return b.many && b.label == nil && !b.free }
 
 func (b *block) attribute(name string) *attribute {
 	for i := range b.attrs {

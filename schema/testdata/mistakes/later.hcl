@@ -1,7 +1,4 @@
 # Parts of the language that this version does not have.
-enroll {
-  include = ["../common"]
-}
 site "x" {
   netbox {
     url   = "https://netbox.example.net"
