@@ -14,6 +14,13 @@ type Site struct {
 	DHCP    *DHCPSettings // nil: the site has no dhcp block
 	BMC     *BMCSettings  // nil: the site has no bmc block
 
+	// What follows is decoded and checked; this version does not act on it.
+	Limits       Limits
+	OwnedNodes   OwnedNodes
+	Verification Verification
+	FleetManager *FleetManagerSettings // nil: the site has none
+	Workflow     *WorkflowSettings     // nil: the site has none
+
 	ConfigureDHCP       bool
 	ConfigureBMC        bool
 	IronicEnrol         bool
@@ -116,6 +123,9 @@ type IronicSettings struct {
 	Attempts               int
 	CAFile                 string
 	Timeout                time.Duration // of one request
+	// SwitchToIPMI asks for the driver ipmi after inspection. This version does not
+	// act on it.
+	SwitchToIPMI bool
 }
 
 // DHCPSettings is the DHCP server of the site.
@@ -135,6 +145,9 @@ type DHCPSettings struct {
 	Subnets        []string
 	Timeouts       DHCPTimeouts
 	Settle         time.Duration // pause before the second health look
+	// Config is the absolute path of the server's main configuration file (Kea,
+	// ISC); empty for dnsmasq. This version does not read it.
+	Config string
 }
 
 // DHCPTimeouts are the four independent deadlines of the reference workflow.
@@ -151,6 +164,89 @@ type BMCSettings struct {
 	RestrictBoot   bool
 	Timeout        time.Duration // of one request
 	ReadyBudget    time.Duration // how long a BMC may take to appear after its DHCP entry went live
+
+	// What follows is decoded and checked; this version does not act on it.
+
+	Pins          []string // "sha256:HEX" of certificates that are accepted
+	MinTLSVersion string   // "1.2" or "1.3": the lowest that enroll speaks
+	// Monitoring and MonitoringUser are the account that monitoring uses; zero: none.
+	Monitoring, MonitoringUser SecretRef
+	TimeZone                   string // IANA name; empty: left alone
+	Syslog                     *SyslogSettings
+	Security                   *SecuritySettings
+	BIOS                       []BIOSSettings
+	IDRAC, XCC, AMI            *VendorSettings // nil: the site says nothing
+	Supermicro, Generic        *VendorSettings
+}
+
+// SyslogSettings is where BMCs send their logs; the servers depend on the
+// device.
+type SyslogSettings struct {
+	Port     int
+	Protocol string // udp, tcp, tls
+}
+
+// SecuritySettings is what a BMC offers. Nil and empty mean: left as it is.
+type SecuritySettings struct {
+	HTTP, SSH, Telnet, VNC, SSDP, HostInterface *bool
+	SNMP                                        string // off, v3, all
+	MinTLSVersion                               string // 1.2, 1.3: of the BMC's own server
+	LockoutAttempts                             *int   // 0: never
+	LockoutDuration                             time.Duration
+}
+
+// BIOSSettings are the BIOS attributes of one platform class.
+type BIOSSettings struct {
+	Class      string         // a platform class, or the part of manufacturer and model
+	Attributes map[string]any // by registry name; string, int64, float64 or bool
+}
+
+// VendorSettings is what only one family has. Nil means: left as it is, for
+// RestrictBoot: as the whole site.
+type VendorSettings struct {
+	RestrictBoot     *bool
+	Attributes       map[string]any // iDRAC
+	Lockdown         *bool          // iDRAC, Supermicro
+	IPBlocking       *bool          // iDRAC
+	KCS              *bool          // XCC
+	FirmwareRollback *bool          // XCC
+	VirtualMedia     *bool          // AMI
+	Manager          string         // generic: the manager's id
+}
+
+// Limits say how much happens at once.
+type Limits struct {
+	Devices        int
+	RequestsPerBMC int
+	Reboots        int // hosts of the site
+	RebootsPerRack int
+	DHCPBatch      int // reservations that share one restart
+}
+
+// OwnedNodes says which kinds are mended on owned nodes; none by default.
+type OwnedNodes struct {
+	Release []string // SYSTEM.KIND without reboot, bmc_reset, power and credential
+}
+
+// Verification says which differences between port names do not count.
+type Verification struct {
+	PortNames map[string][]string // by platform slug: case, spaces, abbreviation, leading_zeros
+}
+
+// FleetManagerSettings says how the fleet manager is reached.
+type FleetManagerSettings struct {
+	URL     string
+	Token   SecretRef
+	CAFile  string
+	Timeout time.Duration // of one request
+}
+
+// WorkflowSettings says where the durable workflow engine is.
+type WorkflowSettings struct {
+	Address   string // host:port
+	Namespace string
+	TaskQueue string
+	CAFile    string
 }
 
 // Settings are the parts of a site that depend on the device: expressions with
@@ -160,6 +256,8 @@ type Settings struct {
 	BMCPassword SecretRef
 	NTPServers  []string // wanted on the BMC; empty means: do not touch
 	Hostname    string   // wanted on the BMC; default the device's name
+	// SyslogServers are those wanted on the BMC; this version does not act on them.
+	SyslogServers []string
 	// Set says where each of them comes from ("bmc.ntp" → file:line or NetBox URL).
 	Set map[string]string
 }

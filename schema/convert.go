@@ -40,9 +40,23 @@ func (r *reporter) site(b *rawBlock) *plan.Site {
 	for _, n := range b.named("bmc") {
 		s.BMC = r.bmcSettings(n)
 	}
+	s.Limits = r.limits(inner(b, "limits"))
+	for _, n := range b.named("owned_nodes") {
+		s.OwnedNodes.Release = get[[]string](n, "release")
+	}
+	for _, n := range b.named("verification") {
+		s.Verification = verification(n)
+	}
+	for _, n := range b.named("fleet_manager") {
+		s.FleetManager = &plan.FleetManagerSettings{URL: baseURL(n), Token: get[plan.SecretRef](n, "token"), CAFile: get[string](n, "ca_file"), Timeout: get[time.Duration](n, "timeout")}
+	}
+	for _, n := range b.named("workflow") {
+		s.Workflow = &plan.WorkflowSettings{Address: get[string](n, "address"), Namespace: get[string](n, "namespace"), TaskQueue: get[string](n, "task_queue"), CAFile: get[string](n, "ca_file")}
+	}
 	r.checkRoles(b)
 	r.checkClasses(b)
 	r.checkNeeds(b, s)
+	r.sayUnused(b)
 	return s
 }
 
@@ -88,8 +102,10 @@ func (r *reporter) ironicSettings(b *rawBlock) plan.IronicSettings {
 		CleaningDeadline: get[time.Duration](b, "cleaning_deadline"), InspectDeadline: get[time.Duration](b, "inspection_deadline"),
 		LockMaxWait: get[time.Duration](lock, "max_wait"), LockBackoffMin: backoff[0], LockBackoffMax: backoff[1],
 		Attempts: get[int](b, "attempts"), CAFile: get[string](b, "ca_file"), Timeout: get[time.Duration](b, "timeout"),
+		SwitchToIPMI: get[bool](b, "switch_to_ipmi_after_inspection"),
 	}
 	r.exactlyOne(b, "cloud", "endpoint")
+	r.checkDurations(b, s)
 	s.Clouds, s.CloudsFile = get[plan.SecretRef](b, "clouds"), get[string](b, "clouds_file")
 	s.Secure, s.SecureFile = get[plan.SecretRef](b, "secure"), get[string](b, "secure_file")
 	r.checkClouds(b)
@@ -108,35 +124,14 @@ func (r *reporter) dhcpSettings(b *rawBlock) *plan.DHCPSettings {
 			Connect: get[time.Duration](deadlines, "connect"), Login: get[time.Duration](deadlines, "login"),
 			Command: get[time.Duration](deadlines, "command"), Transfer: get[time.Duration](deadlines, "transfer"),
 		},
-		Settle: get[time.Duration](b, "settle"),
+		Settle: get[time.Duration](b, "settle"), Config: get[string](b, "config"),
 	}
 	if s.Unit == "" {
-		s.Unit = s.Service
+		s.Unit = dhcpUnit(s.Service)
 	}
-	if a := b.attr("service"); a != nil && s.Service != "" && s.Service != "dnsmasq" {
-		r.error(a.expr.Range(), "Not supported by this version", "The DHCP server %s is part of the language but is not supported by this version of enroll. Write: service = \"dnsmasq\", or set configure_dhcp = false and leave the dhcp block out.", quote(s.Service))
-	}
+	r.checkService(b, s)
 	r.exactlyOne(b, "identity", "identity_file")
 	r.exactlyOne(b, "known_hosts", "known_hosts_file")
-	return s
-}
-
-func (r *reporter) bmcSettings(b *rawBlock) *plan.BMCSettings {
-	s := &plan.BMCSettings{
-		CAFile: get[string](b, "ca_file"), Insecure: get[bool](b, "insecure"), InsecureReason: get[string](b, "insecure_reason"),
-		RestrictBoot: get[bool](b, "restrict_boot"), Timeout: get[time.Duration](b, "timeout"), ReadyBudget: get[time.Duration](b, "ready_budget"),
-	}
-	insecure, reason, ca := b.attr("insecure"), b.attr("insecure_reason"), b.attr("ca_file")
-	switch {
-	case s.Insecure && reason == nil:
-		r.error(insecure.expr.Range(), "Reason missing", "insecure = true switches the check of all BMC certificates off, and wants a reason. Write beside it: insecure_reason = %s", b.spec.attribute("insecure_reason").example)
-	case s.Insecure && ca != nil:
-		r.error(ca.at, "Contradiction", "ca_file has no effect with insecure = true. Remove one of the two.")
-	case s.Insecure:
-		r.warn(insecure.expr.Range(), "Certificates are not checked", "Any certificate of a BMC is accepted (%s). Whoever answers at a BMC's address gets its password.", s.InsecureReason)
-	case reason != nil:
-		r.warn(reason.at, "No effect", "insecure_reason has no effect without insecure = true. Remove it.")
-	}
 	return s
 }
 

@@ -3,6 +3,7 @@ package schema
 import (
 	"math/big"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -77,6 +78,8 @@ func (r *reporter) attributeValue(a *rawAttr, sc *scope) (any, bool) {
 		return c.texts(v)
 	case durationPairType:
 		return c.durations(v)
+	case scalarMapType:
+		return c.scalars(v)
 	case constraintType, anyType: // of variables, which read them themselves
 	}
 	return nil, true
@@ -253,9 +256,13 @@ func referable(v cty.Value) string {
 
 func perDeviceNames() []string {
 	var names []string
-	language().walkAttributes(func(_ *block, a *attribute) {
-		if a.perDevice {
+	language().walkAttributes(func(b *block, a *attribute) {
+		switch {
+		case !a.perDevice:
+		case b.name == "bmc":
 			names = append(names, a.name)
+		default:
+			names = append(names, b.name+"."+a.name)
 		}
 	})
 	return names
@@ -495,6 +502,77 @@ func (c *conversion) texts(v cty.Value) (any, bool) {
 	return out, true
 }
 
+// scalars reads a map of texts, numbers, true and false into map[string]any with
+// string, int64, float64 and bool.
+func (c *conversion) scalars(v cty.Value) (any, bool) {
+	const want = "a map of texts, numbers, true and false, in braces"
+	if !v.IsWhollyKnown() {
+		return nil, true
+	}
+	t := v.Type()
+	if !t.IsObjectType() && !t.IsMapType() {
+		return c.wrongType(c.at, v, want)
+	}
+	if v.LengthInt() == 0 {
+		return c.fail(c.at, "Unsuitable value", "must not be empty. Write: "+c.attr.name+" = "+c.attr.spec.example)
+	}
+	out, ok := map[string]any{}, true
+	places := itemPlaces(c.attr.expr)
+	for it := v.ElementIterator(); it.Next(); {
+		key, e := it.Element()
+		name := key.AsString()
+		at, written := places[name]
+		if !written {
+			at = c.at
+		}
+		switch {
+		case name == "" || strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || r == 0x7f }):
+			_, ok = c.fail(at, "Unsuitable value", "has a name that is empty, or has blanks or control characters at its ends.")
+		case e.IsNull():
+			_, ok = c.fail(at, "Unsuitable value", "must not hold null. Leave the name out, and its value is left as it is.")
+		case passwordForm.MatchString(name):
+			_, ok = c.fail(at, "Secret in the site file", "has a password in it, and a site file holds none. Leave it out; accounts are set by credential and monitoring.")
+			c.r.hide(at)
+		case e.Type() == cty.String:
+			out[name] = e.AsString()
+		case e.Type() == cty.Bool:
+			out[name] = e.True()
+		case e.Type() == cty.Number:
+			if n, accuracy := e.AsBigFloat().Int64(); accuracy == big.Exact {
+				out[name] = n
+				continue
+			}
+			out[name], _ = e.AsBigFloat().Float64()
+		default:
+			_, ok = c.wrongType(at, e, want)
+		}
+	}
+	if !ok {
+		return nil, false
+	}
+	return out, true
+}
+
+// passwordForm finds registry attributes that are passwords; rules about passwords
+// (MinimumPasswordScore) are none.
+var passwordForm = regexp.MustCompile(`(?i)(?:password|passphrase|secret|community|agentcommunity|privatekey)$`)
+
+// itemPlaces gives the place of each value of a map, as far as it is written as
+// one with plain names.
+func itemPlaces(expr hclsyntax.Expression) map[string]hcl.Range {
+	places := map[string]hcl.Range{}
+	written, ok := expr.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return places
+	}
+	for _, item := range written.Items {
+		if key, diags := item.KeyExpr.Value(nil); !diags.HasErrors() && key.Type() == cty.String && key.IsKnown() && !key.IsNull() {
+			places[key.AsString()] = item.ValueExpr.Range()
+		}
+	}
+	return places
+}
+
 func (c *conversion) durations(v cty.Value) (any, bool) {
 	const want = "a list of two durations, the smaller one first"
 	if !v.IsWhollyKnown() {
@@ -527,7 +605,7 @@ func (c *conversion) durations(v cty.Value) (any, bool) {
 
 // get reads an attribute of a block: what is written, else the table's default,
 // else the zero value. It panics for a name that the table does not have.
-func get[T string | bool | int | time.Duration | [2]time.Duration | []string | plan.SecretRef](b *rawBlock, name string) T {
+func get[T string | bool | int | time.Duration | [2]time.Duration | []string | map[string]any | plan.SecretRef](b *rawBlock, name string) T {
 	if a := b.attr(name); a != nil {
 		v, _ := a.value.(T) // not set: it was reported, and the File will not exist
 		return v
@@ -556,7 +634,7 @@ func (a *attribute) defaultValue() any {
 	case durationPairType:
 		first, second, _ := strings.Cut(a.fallback, ", ")
 		return [2]time.Duration{bound(first), bound(second)}
-	case textType, secretType, textListType, constraintType, anyType:
+	case textType, secretType, textListType, scalarMapType, constraintType, anyType:
 	}
 	return a.fallback
 }

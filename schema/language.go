@@ -85,12 +85,7 @@ func siteBlock() *block {
 			deviceClassBlock(), ironicBlock(), dhcpBlock(), bmcBlock(),
 			&block{name: "policy", later: true, doc: "Rules over the plan that deny, warn or ask for approval."},
 			&block{name: "tolerate", later: true, doc: "Differences that are accepted until a date."},
-			&block{name: "limits", later: true, doc: "How much happens at once."},
-			&block{name: "owned_nodes", later: true, doc: "Harmless kinds that may be changed on owned nodes."},
-			&block{name: "verification", later: true, doc: "Normalisers for port names."},
-			&block{name: "syslog", later: true, doc: "Where BMCs send their logs."},
-			&block{name: "fleet_manager", later: true, doc: "The fleet manager of the site."},
-			&block{name: "workflow", later: true, doc: "The workflow engine of the site."},
+			limitsBlock(), ownedNodesBlock(), verificationBlock(), fleetManagerBlock(), workflowBlock(),
 		)...),
 	}
 }
@@ -128,7 +123,7 @@ func deviceClassBlock() *block {
 // caFile is the same everywhere.
 func caFile() attribute {
 	return attribute{name: "ca_file", typ: textType, path: true, check: isPath, fallbackDoc: "the system's certificates", example: `"ca.pem"`, since: version01,
-		doc: "PEM file with the certificates that the server's certificate must lead to. A relative path begins at the site's folder.", effect: "which certificates are accepted"}
+		doc: "PEM file with the certificates that the server's certificate must lead to. A relative path begins at the folder of the file that sets it.", effect: "which certificates are accepted"}
 }
 
 func timeout(fallback string) attribute {

@@ -48,7 +48,7 @@ func secretsBlocks() []*block {
 				{name: "role", typ: textType, required: true, check: isName, example: `"enroll"`, since: version01,
 					doc: "The role of the Kubernetes engine.", effect: "login at the vault"},
 				{name: "token_file", typ: textType, path: true, check: isPath, fallback: "/var/run/secrets/kubernetes.io/serviceaccount/token", example: `"/var/run/secrets/kubernetes.io/serviceaccount/token"`, since: version01,
-					doc: "The file with the service account's token. A relative path begins at the site's folder.", effect: "login at the vault"},
+					doc: "The file with the service account's token. A relative path begins at the folder of the file that sets it.", effect: "login at the vault"},
 			},
 		},
 	}
@@ -65,7 +65,7 @@ func secretsBlocks() []*block {
 	age := row("age", "a file encrypted with age, for sites without a server. Inside is JSON: `{\"ITEM\": {\"FIELD\": \"value\"}}`. It may be in Git; the identity may not.")
 	age.attrs = []attribute{
 		{name: "file", typ: textType, required: true, path: true, check: isPath, example: `"secrets.age"`, since: version01,
-			doc: "The encrypted file, binary or armored. A relative path begins at the site's folder.", effect: "where secrets are read"},
+			doc: "The encrypted file, binary or armored. A relative path begins at the folder of the file that sets it.", effect: "where secrets are read"},
 		callerEnv("identity_env", "ENROLL_AGE_IDENTITY", "the age identity (`AGE-SECRET-KEY-1…`) or the SSH private key that decrypts it", "who can read the file"),
 		callerFile("identity_file", "the age identity or the SSH private key that decrypts it", "who can read the file"),
 	}
@@ -87,5 +87,5 @@ func callerEnv(name, fallback, what, effect string) attribute {
 
 func callerFile(name, what, effect string) attribute {
 	return attribute{name: name, typ: textType, path: true, check: isPath, fallbackDoc: "none: the environment variable is read", example: `"/run/enroll/` + name + `"`, since: version01,
-		doc: "A file that holds " + what + ", instead of the environment variable. A relative path begins at the site's folder.", effect: effect}
+		doc: "A file that holds " + what + ", instead of the environment variable. A relative path begins at the folder of the file that sets it.", effect: effect}
 }

@@ -1,9 +1,11 @@
 package schema
 
 import (
+	"fmt"
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -106,7 +108,7 @@ func (f *File) origins(b *rawBlock, want []string, out []Origin) []Origin {
 }
 
 func (f *File) origin(b *rawBlock, spec *attribute) Origin {
-	o := Origin{Path: joinPath(b.path, spec.name), PerDevice: spec.perDevice, Doc: spec.doc, Effect: spec.effect, Unused: spec.unused || b.spec.unused}
+	o := Origin{Path: joinPath(b.path, spec.name), PerDevice: spec.perDevice, Doc: spec.text(), Effect: spec.effect, Unused: spec.unused || b.spec.unused}
 	a := b.attr(spec.name)
 	if a == nil {
 		o.Default, o.Value = true, spec.defaultText()
@@ -170,6 +172,24 @@ func valueText(v any) string {
 			quoted[i] = quote(s)
 		}
 		return "[" + strings.Join(quoted, ", ") + "]"
+	case time.Duration:
+		return quote(shortDuration(v))
+	case [2]time.Duration:
+		return "[" + quote(shortDuration(v[0])) + ", " + quote(shortDuration(v[1])) + "]"
+	case map[string]any:
+		items := make([]string, 0, len(v))
+		for _, name := range sortedNames(v) {
+			text := fmt.Sprint(v[name])
+			if s, isText := v[name].(string); isText {
+				text = quote(s)
+			}
+			if identifierForm.MatchString(name) {
+				items = append(items, name+" = "+text)
+			} else {
+				items = append(items, quote(name)+" = "+text)
+			}
+		}
+		return "{ " + strings.Join(items, ", ") + " }"
 	}
 	return ""
 }

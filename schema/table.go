@@ -11,6 +11,7 @@ const (
 	secretType       valueType = "secret"
 	textListType     valueType = "list of texts"
 	durationPairType valueType = "pair of durations"
+	scalarMapType    valueType = "map of texts, numbers, true and false"
 	constraintType   valueType = "type"      // of a variable
 	anyType          valueType = "any value" // default of a variable, locals
 )
@@ -112,6 +113,24 @@ func (b *block) blockNames() []string {
 		}
 	}
 	return names
+}
+
+// notUsed ends the description of what this version does not act on.
+const notUsed = " Not used by this version."
+
+// text is the description for people.
+func (a *attribute) text() string {
+	if a.unused {
+		return a.doc + notUsed
+	}
+	return a.doc
+}
+
+func (b *block) text() string {
+	if b.unused {
+		return b.doc + notUsed
+	}
+	return b.doc
 }
 
 // walkAttributes calls visit for every attribute of the language.
