@@ -147,13 +147,16 @@ const maxDiagnostics = 200
 // reporter collects diagnostics of one run.
 type reporter struct {
 	sources map[string]*source
+	files   map[string]*folderFiles // by the folder as the user gave it
 	diags   Diagnostics
 	broken  bool // a file could not be read whole: what is missing may stand there
 	// included: the folder that is decoded belongs to whichever site includes it.
 	included bool
 }
 
-func newReporter() *reporter { return &reporter{sources: map[string]*source{}} }
+func newReporter() *reporter {
+	return &reporter{sources: map[string]*source{}, files: map[string]*folderFiles{}}
+}
 
 // error reports a mistake at a range.
 func (r *reporter) error(at hcl.Range, summary, format string, args ...any) *Diagnostic {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"math/big"
 	"path/filepath"
 	"regexp"
@@ -103,7 +104,14 @@ func (r *reporter) value(expr hclsyntax.Expression, sc *scope) (cty.Value, bool)
 	if !ok {
 		return cty.NilVal, false
 	}
-	v, diags := expr.Value(sc.context())
+	ctx := sc.context()
+	if src := r.sources[expr.Range().Filename]; src != nil {
+		ctx = sc.contextIn(src.folder)
+	}
+	if !r.fits(expr, refs, ctx) {
+		return cty.NilVal, false
+	}
+	v, diags := expr.Value(ctx)
 	r.fromHCL(diags)
 	if diags.HasErrors() {
 		return cty.NilVal, false
@@ -147,7 +155,7 @@ func (r *reporter) addValues(before int, expr hclsyntax.Expression, sc *scope) {
 
 const (
 	maxValues    = 8
-	maxValueText = 80 // characters shown of one value
+	maxValueText = 80 // bytes of a text that is shown
 )
 
 // valuesOf says what references stand for, as far as it is known. Secrets, what
@@ -203,26 +211,20 @@ func statement(v cty.Value) string {
 	switch {
 	case v.IsNull():
 		return "is null"
+	case t == cty.String && (len(v.AsString()) > maxValueText || strings.Contains(v.AsString(), "\n")):
+		return fmt.Sprintf("is a text of %d bytes", len(v.AsString())) // perhaps a whole file
 	case t == cty.String:
-		return "is " + shorten(quote(v.AsString()))
+		return "is " + quote(v.AsString())
 	case t == cty.Number || t == cty.Bool:
 		s, err := convert.Convert(v, cty.String)
 		if err != nil {
 			return "is a number"
 		}
-		return "is " + shorten(s.AsString())
+		return "is " + s.AsString()
 	case v.CanIterateElements():
 		return "is " + typeName(v) + " of " + counted(v.LengthInt(), "element")
 	}
 	return "is " + typeName(v)
-}
-
-func shorten(s string) string {
-	runes := []rune(s)
-	if len(runes) <= maxValueText {
-		return s
-	}
-	return string(runes[:maxValueText]) + "…"
 }
 
 func (r *reporter) checkReference(ref reference, sc *scope) bool {

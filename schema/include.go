@@ -26,7 +26,8 @@ type folderReader struct {
 	done    map[string]bool
 	trees   []*rawBlock // bases first
 	read    []plan.SourceFile
-	unfit   bool // a folder is for another version of enroll
+	own     []*folderFiles // what file and templatefile read, one for each folder
+	unfit   bool           // a folder is for another version of enroll
 }
 
 type openFolder struct{ key, dir string }
@@ -56,6 +57,12 @@ func (f *folderReader) folder(dir, rel string, include *listElement) {
 	}
 	defer closeRoot()
 	files := f.r.folder(dir, root)
+	own := &folderFiles{dir: dir, rel: rel, texts: map[string][]byte{}}
+	if f.files != nil {
+		own.given = root
+	}
+	f.r.files[dir] = own
+	f.own = append(f.own, own)
 	names := make([]string, len(files))
 	for i, file := range files {
 		names[i] = file.Name

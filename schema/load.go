@@ -60,6 +60,12 @@ func Load(dir string, opts Options) (*File, Diagnostics) {
 			file.bmc = bmc
 		}
 	}
+	for _, own := range folders.own {
+		read := own.sources()
+		if file.site != nil {
+			file.site.Files = append(file.site.Files, read...)
+		}
+	}
 	ds := r.finish()
 	if ds.HasErrors() {
 		return nil, ds

@@ -17,6 +17,9 @@ import (
 type scope struct {
 	values    map[string]cty.Value
 	functions map[string]function.Function
+	// folders have functions of their own: what file reads depends on where the
+	// expression stands.
+	folders map[string]map[string]function.Function
 }
 
 func (sc *scope) with(root string, value cty.Value) *scope {
@@ -26,16 +29,27 @@ func (sc *scope) with(root string, value cty.Value) *scope {
 			values[n] = v
 		}
 	}
-	return &scope{values: values, functions: sc.functions}
+	return &scope{values: values, functions: sc.functions, folders: sc.folders}
 }
 
 func (sc *scope) context() *hcl.EvalContext {
 	return &hcl.EvalContext{Variables: sc.values, Functions: sc.functions}
 }
 
+// contextIn is context for an expression that stands in a folder.
+func (sc *scope) contextIn(folder string) *hcl.EvalContext {
+	if own := sc.folders[folder]; own != nil {
+		return &hcl.EvalContext{Variables: sc.values, Functions: own}
+	}
+	return sc.context()
+}
+
 // newScope evaluates variables, then locals.
 func (r *reporter) newScope(root *rawBlock, opts Options) *scope {
-	sc := &scope{values: map[string]cty.Value{}, functions: functionMap()}
+	sc := &scope{values: map[string]cty.Value{}, functions: functionMap(), folders: map[string]map[string]function.Function{}}
+	for dir, files := range r.files {
+		sc.folders[dir] = files.functions(sc.functions)
+	}
 	values := r.givenValues(opts)
 	vars := map[string]cty.Value{}
 	for _, b := range root.named("variable") {
