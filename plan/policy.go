@@ -423,33 +423,34 @@ func timeOfDay(s string) (time.Duration, error) {
 func systems() []string { return []string{"bmc", "check", "dhcp", "ironic", "netbox"} }
 
 // CheckPattern refuses address patterns that no address can fit: a rule that
-// never applies would pass in silence.
+// never applies would pass in silence. The error completes the sentence "the
+// pattern …".
 func CheckPattern(pattern string) error {
 	probe := Address{Site: "s", Device: "d", System: "bmc", Kind: "k"}
 	if _, err := probe.Match(pattern); err != nil {
-		return fmt.Errorf("%q is no address pattern", pattern)
+		return errors.New("cannot be read: a backslash stands at its end")
 	}
-	last := pattern[strings.LastIndexByte(beforeKey(pattern), '/')+1:]
-	slashes := strings.Count(beforeKey(pattern), "/")
-	system, kind, dotted := strings.Cut(beforeKey(last), ".")
+	whole := beforeKey(pattern)
+	slashes := strings.Count(whole, "/")
+	system, kind, dotted := strings.Cut(whole[strings.LastIndexByte(whole, '/')+1:], ".")
 	switch {
 	case pattern == "":
-		return errors.New("an address pattern must not be empty; write for example \"*/bmc.bios\"")
+		return errors.New("is empty; write for example \"*/bmc.bios\"")
 	case slashes > 2:
-		return fmt.Errorf("%q has more parts than an address, which is SITE/DEVICE/SYSTEM.KIND[KEY]", pattern)
+		return errors.New("has more parts than an address, which is SITE/DEVICE/SYSTEM.KIND[KEY]")
 	case strings.ContainsAny(system, "*?"):
 		return nil
 	case !dotted || kind == "":
-		return fmt.Errorf("%q does not end with SYSTEM.KIND; write for example \"*/bmc.bios\" or \"*/bmc.*\"", pattern)
+		return errors.New("does not end with SYSTEM.KIND; write for example \"*/bmc.bios\" or \"*/bmc.*\"")
 	case slashes == 0 && system != "dhcp":
-		return fmt.Errorf("%q fits no device; write %q", pattern, "*/"+pattern)
+		return errors.New("fits no device; begin it with \"*/\"")
 	}
 	for _, s := range systems() {
 		if s == system {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q names no system; the systems are %s", pattern, strings.Join(systems(), ", "))
+	return fmt.Errorf("names no system; the systems are %s", strings.Join(systems(), ", "))
 }
 
 // beforeKey cuts the key in brackets off.

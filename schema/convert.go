@@ -40,6 +40,7 @@ func (r *reporter) site(b *rawBlock) *plan.Site {
 	for _, n := range b.named("bmc") {
 		s.BMC = r.bmcSettings(n)
 	}
+	s.Policies, s.Tolerations = r.policies(b), r.tolerations(b, r.now)
 	r.checkRoles(b)
 	r.checkClasses(b)
 	r.checkNeeds(b, s)

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -137,6 +138,7 @@ const maxDiagnostics = 200
 type reporter struct {
 	sources map[string]*source
 	diags   Diagnostics
+	now     time.Time
 	broken  bool // a file could not be read whole: what is missing may stand there
 }
 

@@ -23,6 +23,12 @@ func (r *reporter) evaluateBlock(b *rawBlock, sc *scope) {
 			r.evaluateAttr(a, sc.with("device", unknownDevice()))
 			continue
 		}
+		if a.spec.typ == conditionType {
+			if c, ok := r.condition(a, sc); ok {
+				a.value = c
+			}
+			continue
+		}
 		r.evaluateAttr(a, sc)
 	}
 	for _, child := range b.blocks {
@@ -63,7 +69,7 @@ func (r *reporter) goValue(a *rawAttr, sc *scope) (any, bool) {
 		return c.texts(v)
 	case durationPairType:
 		return c.durations(v)
-	case constraintType, anyType: // of variables, which read them themselves
+	case constraintType, anyType, conditionType: // of variables and policies, which read them themselves
 	}
 	return nil, true
 }
@@ -436,7 +442,7 @@ func (a *attribute) defaultValue() any {
 	case durationPairType:
 		first, second, _ := strings.Cut(a.fallback, ", ")
 		return [2]time.Duration{bound(first), bound(second)}
-	case textType, secretType, textListType, constraintType, anyType:
+	case textType, secretType, textListType, constraintType, anyType, conditionType:
 	}
 	return a.fallback
 }

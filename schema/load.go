@@ -3,6 +3,7 @@ package schema
 import (
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
@@ -17,6 +18,9 @@ type Options struct {
 	// Version is the program's own version, for required_version. Empty: the
 	// constraint's form is checked only.
 	Version string
+	// Now is when the folder is read, for dates that have passed. Zero: none is
+	// judged.
+	Now time.Time
 	// Files are read instead of the folder, which then only names them.
 	Files fs.FS
 }
@@ -34,6 +38,7 @@ type File struct {
 // diagnostic is an error; warnings may come beside a File.
 func Load(dir string, opts Options) (*File, Diagnostics) {
 	r := newReporter()
+	r.now = opts.Now
 	files := r.folder(dir, opts.Files)
 	names := make([]string, len(files))
 	for i, f := range files {

@@ -32,8 +32,17 @@ func referencePage() string {
 		fmt.Fprintf(&b, "| `device.%s` | %s |\n", name, docs[name])
 	}
 	fmt.Fprintf(&b, "\n`device` is known in these attributes of the `bmc` block only: `%s`. What NetBox leaves empty is null;\n`coalesce` and `try` give a default.\n", strings.Join(perDeviceNames(), "`, `"))
+	b.WriteString("\nIn the expressions of `policy` blocks, `device` and `step` are known:\n\n| reference | value |\n|---|---|\n")
+	steps := stepDocs()
+	for _, name := range sortedNames(stepType()) {
+		fmt.Fprintf(&b, "| `step.%s` | %s |\n", name, steps[name])
+	}
 	b.WriteString("\n## Functions\n\nAll are pure: no clock, no environment, no network, no files.\n\n| function | value | example |\n|---|---|---|\n")
 	for _, f := range functionTable() {
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", f.signature, f.doc, f.example)
+	}
+	b.WriteString("\nIn the expressions of `policy` blocks there are four more, and no `secret`:\n\n| function | value | example |\n|---|---|---|\n")
+	for _, f := range policyFunctionTable() {
 		fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", f.signature, f.doc, f.example)
 	}
 	b.WriteString("\n## Not in this version\n\nThese names are reserved. A folder that uses one is refused with a message that says so.\n\n| name | meant for |\n|---|---|\n")
@@ -206,7 +215,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	// One of each pair that excludes each other.
-	write(language(), "", map[string]bool{"cloud": true, "identity_file": true, "known_hosts_file": true, "insecure": true, "insecure_reason": true})
+	write(language(), "", map[string]bool{"cloud": true, "identity_file": true, "known_hosts_file": true, "insecure": true, "insecure_reason": true, "warn": true, "require_approval": true})
 	if _, ds := load(b.String(), Options{Version: "0.1.0"}); len(ds) > 0 {
 		t.Error(text(t, ds))
 	}

@@ -12,6 +12,7 @@ const (
 	textListType     valueType = "list of texts"
 	durationPairType valueType = "pair of durations"
 	constraintType   valueType = "type"      // of a variable
+	conditionType    valueType = "condition" // of a policy: over a plan
 	anyType          valueType = "any value" // default of a variable, locals
 )
 

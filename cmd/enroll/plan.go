@@ -97,19 +97,20 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 	if err != nil {
 		return nil, s, err
 	}
-	p, err := s.build(ctx, f.targets)
+	created := a.sys.now().UTC().Truncate(time.Second)
+	p, err := s.build(ctx, f.targets, created)
 	if err != nil {
 		return nil, s, err
 	}
 	p.PlanID = id
-	p.Created = a.sys.now().UTC().Truncate(time.Second)
+	p.Created = created
 	p.Expires = p.Created.Add(f.life)
 	return p, s, nil
 }
 
 // build reads all systems and judges them. Ownership comes first; nothing here
 // is handed anything that could write.
-func (s *session) build(ctx context.Context, targets []string) (*plan.Plan, error) {
+func (s *session) build(ctx context.Context, targets []string, now time.Time) (*plan.Plan, error) {
 	owners := s.router.Ownership(ctx, s.scope)
 	desired := plan.Desired(s.scope, s.kinds)
 	world := s.router.Read(ctx, s.scope, desired)
@@ -118,7 +119,7 @@ func (s *session) build(ctx context.Context, targets []string) (*plan.Plan, erro
 	}
 	return plan.Build(plan.Input{
 		Scope: s.scope, Kinds: s.kinds, World: world, Owners: owners, Targets: targets,
-		Failed: s.failed, Tool: plan.Tool{Name: "enroll", Version: version}, Statistics: s.statistics(),
+		Failed: s.failed, Now: now, Tool: plan.Tool{Name: "enroll", Version: version}, Statistics: s.statistics(),
 	}), nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ type app struct {
 	siteDir  string
 	vars     []string
 	redactor *secrets.Redactor
+	answers  *bufio.Reader // of the person at the terminal
 }
 
 // run executes the command line and gives its exit code. Everything that is

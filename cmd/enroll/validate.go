@@ -46,7 +46,7 @@ func (a *app) validateCommand() *cobra.Command {
 // load reads a site's folder with the variables of the command line and of the
 // environment.
 func (a *app) load(dir string) (*schema.File, schema.Diagnostics) {
-	return schema.Load(dir, schema.Options{Vars: a.variables(), Version: version})
+	return schema.Load(dir, schema.Options{Vars: a.variables(), Version: version, Now: a.sys.now()})
 }
 
 func (a *app) printDiagnostics(diags schema.Diagnostics, format string) error {

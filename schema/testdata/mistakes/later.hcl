@@ -18,12 +18,6 @@ site "x" {
     url   = "https://op-connect.example.net"
     token = "hunter2secret"
   }
-  policy "no_reboot" {
-    deny = has_effect("reboot")
-  }
-  tolerate "serial_redirect" {
-    address = "*/bmc.bios"
-  }
   ironic "baremetal" {
     cloud                           = "lon14"
     device_classes                  = ["COMPUTE_GPU"]
