@@ -87,7 +87,7 @@ func TestPolicyUndecided(t *testing.T) {
 		`device.custom_fields.no_such_field == "x"`: `no_such_field`,
 		`step.after.NoSuchField == "x"`:             `NoSuchField`,
 		`step.after.Later == "x"`:                   `not known`,
-		`device.custom_fields.rack_zone`:            `neither true nor false`,
+		`device.custom_fields.bmc_name`:             `neither true nor false`,
 		`tonumber(device.name) > 1`:                 `cannot convert`,
 		`within("08:00", device.name, "UTC")`:       `time of day`,
 		`has_effect(device.name)`:                   `no effect`,
