@@ -185,3 +185,22 @@ func meaning(text []byte) []string {
 	}
 	return out
 }
+
+// Shown is the text of a site file with what may be a secret hidden, for
+// differences that end up in logs.
+func Shown(text []byte) string {
+	tokens, _ := hclsyntax.LexConfig(text, "", hcl.InitialPos)
+	src := &source{bytes: text, hidden: hideTokens(tokens)}
+	var b strings.Builder
+	at := 0
+	for _, h := range src.hiddenSpans() {
+		if h.from < at || h.to > len(text) {
+			continue
+		}
+		b.Write(text[at:h.from])
+		b.WriteString(hiddenText)
+		at = h.to
+	}
+	b.Write(text[at:])
+	return b.String()
+}

@@ -90,6 +90,14 @@ func TestSitesFormatted(t *testing.T) {
 	}
 }
 
+func TestShown(t *testing.T) {
+	src := "token = \"hunter2secret\"\nurl = \"https://me:hunter2secret@host\"\ncredential = secret(\"a\", \"b\")\nname = \"x\"\n"
+	got := Shown([]byte(src))
+	if strings.Contains(got, "hunter2secret") || !strings.Contains(got, `credential = secret("a", "b")`) || !strings.Contains(got, `name = "x"`) {
+		t.Errorf("%s", got)
+	}
+}
+
 func FuzzFormat(f *testing.F) {
 	names, _ := filepath.Glob(filepath.Join("testdata", "mistakes", "*.hcl")) // a bad pattern is the only error
 	for _, name := range append(names, filepath.Join("testdata", "full.hcl")) {
