@@ -32,6 +32,7 @@ type File struct {
 	bmc     *rawBlock // nil: no bmc block
 	sources map[string]*source
 	scope   *scope
+	root    *rawBlock // all files, evaluated
 }
 
 // Load reads all *.hcl files of a folder as one. The File is nil when a
@@ -52,7 +53,7 @@ func Load(dir string, opts Options) (*File, Diagnostics) {
 	for _, b := range root.named("site") {
 		r.evaluateBlock(b, sc)
 	}
-	file := &File{sources: r.sources, scope: sc}
+	file := &File{sources: r.sources, scope: sc, root: root}
 	for _, b := range root.named("site") { // there is one at most
 		file.site = r.site(b)
 		file.site.Dir, file.site.Files = dir, below(files)

@@ -43,11 +43,13 @@ func (a *app) applyCommand() *cobra.Command {
 			return a.applyDevices(cmd.Context(), f, args)
 		},
 	}
+	cmd.ValidArgsFunction = a.completeDevices
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all devices of the site's device classes")
 	cmd.Flags().StringArrayVar(&f.targets, "target", nil, "only steps whose address fits this glob, and what they need")
 	cmd.Flags().BoolVar(&f.autoApprove, "auto-approve", false, "do not ask; for scripts")
 	cmd.Flags().StringArrayVar(&f.approved, "approve", nil, "approve what this policy of the site asks approval for")
+	_ = cmd.RegisterFlagCompletionFunc("approve", a.completePolicies) // the flag exists
 	cmd.Flags().StringVar(&f.journal, "journal", "", "folder of the journal (default: beside the plan file, else the user's state folder)")
 	cmd.Flags().IntVar(&f.devices, "devices-at-once", 16, "how many devices have an exchange in flight at once")
 	f.life = plan.DefaultLife
@@ -66,6 +68,7 @@ func (a *app) applyDevices(ctx context.Context, f applyFlags, names []string) er
 	if err != nil {
 		return err
 	}
+	a.remember(p)
 	if err := a.print(p, f.shape); err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ func (a *app) planCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.remember(p)
 			if f.out != "" {
 				raw, err := plan.Encode(p)
 				if err != nil {
@@ -55,6 +56,7 @@ func (a *app) planCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.ValidArgsFunction = a.completeDevices
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all devices of the site's device classes")
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the plan to this file, for enroll apply")
