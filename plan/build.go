@@ -3,6 +3,7 @@ package plan
 import (
 	"sort"
 	"strings"
+	"time"
 )
 
 // Input is the whole world that a plan is made from.
@@ -19,7 +20,9 @@ type Input struct {
 	Parameters map[string]string // operator parameters, recorded in the plan
 	// Failed are faults of devices that have no intent at all (not found), and of
 	// whole systems; an empty device name belongs to the run.
-	Failed     []Diagnostic
+	Failed []Diagnostic
+	// Now is when the plan is made, for policies and tolerations.
+	Now        time.Time
 	Tool       Tool
 	Statistics map[string]int
 }
@@ -88,12 +91,15 @@ func Build(in Input) *Plan {
 		SiteDir:       in.Scope.Site.Dir,
 	}}
 	b.start()
+	b.expiredTolerations()
 	for _, group := range groups(ordered(in.Kinds)) {
 		b.group(group)
 	}
 	b.blockFailed()
 	b.target()
 	b.number()
+	b.police()
+	b.link()
 	b.record()
 	b.plan.Summary = Summarize(b.plan)
 	b.plan.ContentHash = ContentHash(b.plan)
@@ -198,9 +204,12 @@ func (b *builder) group(kinds []Kind) {
 
 // decide judges one resource of a device and gives its step, if there is one.
 func (b *builder) decide(k Kind, d *deviceState, r Resource) *Step {
-	dec := Decision{Scope: b.in.Scope, Target: d.target, Resource: r, Live: b.in.World.Get(r.Address), World: b.in.World, Steps: d.steps, Owner: d.owner}
+	live := b.in.World.Get(r.Address)
+	r, accepted := b.tolerated(r, live)
+	dec := Decision{Scope: b.in.Scope, Target: d.target, Resource: r, Live: live, World: b.in.World, Steps: d.steps, Owner: d.owner}
 	dec.Deferred = b.deferred(d, r.Address, dec.Live)
 	v := judge(k, dec)
+	v.Observed = append(v.Observed, accepted...)
 	b.collect(d, v)
 	if v.Fault != nil {
 		verdict := VerdictFailed
@@ -234,7 +243,10 @@ func (b *builder) decideShared(k Kind, r Resource) {
 			steps = append(steps, b.devices[name].steps...)
 		}
 	}
-	v := judge(k, Decision{Scope: b.in.Scope, Resource: r, Live: b.in.World.Get(r.Address), World: b.in.World, Steps: steps})
+	live := b.in.World.Get(r.Address)
+	r, accepted := b.tolerated(r, live)
+	v := judge(k, Decision{Scope: b.in.Scope, Resource: r, Live: live, World: b.in.World, Steps: steps})
+	v.Observed = append(v.Observed, accepted...)
 	b.plan.Checks = append(b.plan.Checks, v.Checks...)
 	b.plan.Observed = append(b.plan.Observed, v.Observed...)
 	for _, w := range v.Warnings {
@@ -425,6 +437,35 @@ func (b *builder) number() {
 		}
 		sort.Slice(s.Needs, func(i, j int) bool { return idLess(s.Needs[i], s.Needs[j]) })
 	}
+}
+
+// police asks the site's policies, last: about what would really run.
+func (b *builder) police() {
+	results := JudgePolicies(b.plan, b.in.Scope, b.in.Now)
+	b.plan.Enforce(results)
+	for _, r := range results {
+		if r.Action != PolicyWarn {
+			continue
+		}
+		for _, name := range r.Holds {
+			b.diagnose(SeverityWarning, b.deviceOf(name), NewFault(CodePolicyWarning, "%s", r.Sentence()).
+				With("policy", r.Policy).With("owner", string(r.Owner)).With("concerns", name).With("from", r.From))
+		}
+	}
+}
+
+// deviceOf gives the device of a subject's address, "" for the site.
+func (b *builder) deviceOf(subject string) string {
+	for _, part := range strings.Split(subject, "/") {
+		if b.devices[part] != nil {
+			return part
+		}
+	}
+	return ""
+}
+
+// link tells each check after which step it runs.
+func (b *builder) link() {
 	// A check that runs later names the step after which it does.
 	byAddress := map[Address]string{}
 	for _, s := range b.plan.Steps {

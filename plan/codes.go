@@ -67,6 +67,9 @@ const (
 	CodeInterrupted          Code = "INTERRUPTED"
 	CodeJournal              Code = "JOURNAL_FAILED"
 	CodeLockHeld             Code = "LOCK_HELD"
+	CodePolicyApproval       Code = "POLICY_APPROVAL_REQUIRED"
+	CodePolicyWarning        Code = "POLICY_WARNING"
+	CodeTolerationExpired    Code = "TOLERATION_EXPIRED"
 	CodeInternal             Code = "INTERNAL"
 )
 
@@ -163,5 +166,8 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodeInterrupted:          {ClassStale, OwnerInfra, true, "The run was interrupted.", "Run apply again: it reads live and continues."},
 	CodeJournal:              {ClassInternal, OwnerInfra, false, "The journal could not be written, so nothing more was started.", "Free space or correct rights at the journal's place."},
 	CodeLockHeld:             {ClassBusy, OwnerInfra, true, "Another run holds the lock.", "Wait for it to end."},
+	CodePolicyApproval:       {ClassDenied, OwnerInfra, false, "A policy of the site wants somebody's approval, and nobody gave it.", "Ask the policy's owner, then apply with --approve POLICY, or answer the question at a terminal."},
+	CodePolicyWarning:        {ClassConfig, OwnerInfra, false, "A policy of the site warns about the plan.", "Read what the policy says; its owner decides."},
+	CodeTolerationExpired:    {ClassConfig, OwnerInfra, false, "A tolerate block is past its date, so its difference is mended again.", "Remove the block, or give it a later date and a reason."},
 	CodeInternal:             {ClassInternal, OwnerInfra, false, "A defect of enroll.", "Please report it with the journal."},
 }

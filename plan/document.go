@@ -21,16 +21,18 @@ type Plan struct {
 	Expires     time.Time `json:"expires"`
 	SiteDir     string    `json:"site_dir"` // the folder of the site files, as given
 
-	Tool        Tool           `json:"tool"`
-	Inputs      Inputs         `json:"inputs"`
-	Scope       ScopeRecord    `json:"scope"`
-	Devices     []DevicePlan   `json:"devices"`
-	Steps       []*Step        `json:"steps"`
-	Checks      []Check        `json:"checks"`
-	Observed    []Observation  `json:"observed"`
-	Diagnostics []Diagnostic   `json:"diagnostics"`
-	Summary     Summary        `json:"summary"`
-	Statistics  map[string]int `json:"statistics"` // requests per system while planning
+	Tool        Tool          `json:"tool"`
+	Inputs      Inputs        `json:"inputs"`
+	Scope       ScopeRecord   `json:"scope"`
+	Devices     []DevicePlan  `json:"devices"`
+	Steps       []*Step       `json:"steps"`
+	Checks      []Check       `json:"checks"`
+	Observed    []Observation `json:"observed"`
+	Diagnostics []Diagnostic  `json:"diagnostics"`
+	// Policies are what the site's policies say; absent where it has none.
+	Policies   []PolicyResult `json:"policies,omitempty"`
+	Summary    Summary        `json:"summary"`
+	Statistics map[string]int `json:"statistics"` // requests per system while planning
 }
 
 // Tool names the program that made the plan.
@@ -139,10 +141,11 @@ func (p *Plan) FailedChecks() []Check {
 	return out
 }
 
-// Denied reports whether ownership forbids something that was asked for.
+// Denied reports whether ownership or a policy forbids something that was asked
+// for.
 func (p *Plan) Denied() bool {
 	for _, s := range p.Steps {
-		if s.Blocked != nil && s.Blocked.Rule == RuleOwned {
+		if s.Blocked != nil && (s.Blocked.Rule == RuleOwned || s.Blocked.Rule == RulePolicy) {
 			return true
 		}
 	}

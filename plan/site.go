@@ -26,6 +26,9 @@ type Site struct {
 	IronicEnrol         bool
 	RecordPlatformClass bool
 
+	Policies    []Policy     // in the order of their names
+	Tolerations []Toleration // in the order of their names
+
 	// Files are the HCL files read, in order, by their names in Dir, with their
 	// SHA-256; the plan records them as inputs.
 	Files []SourceFile

@@ -91,6 +91,7 @@ const (
 	RuleForeign     Rule = "foreign"       // somebody else's doing is in the way
 	RuleFailed      Rule = "device_failed" // the device has a fault; nothing of it runs
 	RuleStale       Rule = "stale"         // the record moved since the plan
+	RulePolicy      Rule = "policy"        // a policy of the site denies it
 )
 
 // Block says why a step is shown but never run.

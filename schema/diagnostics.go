@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -149,6 +150,7 @@ type reporter struct {
 	sources map[string]*source
 	files   map[string]*folderFiles // by the folder as the user gave it
 	diags   Diagnostics
+	now     time.Time
 	broken  bool // a file could not be read whole: what is missing may stand there
 	// included: the folder that is decoded belongs to whichever site includes it.
 	included bool

@@ -26,6 +26,12 @@ func (r *reporter) evaluateBlock(b *rawBlock, sc *scope) {
 			r.evaluateAttr(a, sc.with("device", unknownDevice()))
 			continue
 		}
+		if a.spec.typ == conditionType {
+			if c, ok := r.condition(a, sc); ok {
+				a.value = c
+			}
+			continue
+		}
 		r.evaluateAttr(a, sc)
 	}
 	for _, child := range b.blocks {
@@ -81,7 +87,7 @@ func (r *reporter) attributeValue(a *rawAttr, sc *scope) (any, bool) {
 		return c.durations(v)
 	case scalarMapType:
 		return c.scalars(v)
-	case constraintType, anyType: // of variables, which read them themselves
+	case constraintType, anyType, conditionType: // of variables and policies, which read them themselves
 	}
 	return nil, true
 }
@@ -636,7 +642,7 @@ func (a *attribute) defaultValue() any {
 	case durationPairType:
 		first, second, _ := strings.Cut(a.fallback, ", ")
 		return [2]time.Duration{bound(first), bound(second)}
-	case textType, secretType, textListType, scalarMapType, constraintType, anyType:
+	case textType, secretType, textListType, scalarMapType, constraintType, anyType, conditionType:
 	}
 	return a.fallback
 }

@@ -27,6 +27,7 @@ const (
 	groupIP     = "Networks"
 	groupCoding = "Types and encodings"
 	groupOther  = "Missing values, files and secrets"
+	groupPolicy = "Policies"
 )
 
 func functionGroups() []string {

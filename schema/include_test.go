@@ -146,12 +146,12 @@ func TestOrigin(t *testing.T) {
 		t.Fatal(text(t, ds))
 	}
 	for _, path := range []string{"site.ironic.baremetal.attempts", "site.ironic.attempts", "ironic.attempts"} {
-		found := file.Origin(path)
+		found := file.Values(path)
 		if len(found) != 1 {
 			t.Fatalf("%s: %+v", path, found)
 		}
 		o := found[0]
-		if o.Path != "ironic.baremetal.attempts" || o.Value != "2" || o.Default || o.Setting.Text != "local.two" || !strings.HasSuffix(o.Setting.Place, "site/site.hcl:9") {
+		if o.Path != "ironic.baremetal.attempts" || o.Value != "2" || o.Default || o.Text != "local.two" || !strings.HasSuffix(o.Place, "site/site.hcl:9") {
 			t.Errorf("%+v", o)
 		}
 		if len(o.Overridden) != 2 || o.Overridden[0].Text != "4" || !strings.HasSuffix(o.Overridden[0].Place, "common/all.hcl:6") || o.Overridden[1].Text != "5" || !strings.HasSuffix(o.Overridden[1].Place, "base/all.hcl:29") {
@@ -159,21 +159,22 @@ func TestOrigin(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"netbox.token":                  `secret("netbox", "token")`,
-		"ironic.cleaning_deadline":      `"3h"`,
-		"ironic.node_lock.backoff":      `["1s", "20s"]`,
-		"configure_dhcp":                "false",
-		"bmc.credential":                `secret("bmc-${device.name}", "password")`,
-		"secrets.vault.mount":           `"secret"`,
-		"secrets.mount":                 `"secret"`,
-		"device_class.COMPUTE_GPU.gpu":  "true",
-		"site.bmc.hostname":             "the device's name",
-		"device_class.COMPUTE_GPU.role": "",
+		"netbox.token":                        `secret("netbox", "token")`,
+		"ironic.cleaning_deadline":            `"3h"`,
+		"ironic.node_lock.backoff":            `["1s", "20s"]`,
+		"configure_dhcp":                      "false",
+		"bmc.credential":                      `secret("bmc-${device.name}", "password")`,
+		"secrets.vault.mount":                 `"secret"`,
+		"ironic.baremetal.node_lock.max_wait": `"5m"`,
+		"secrets.mount":                       `"secret"`,
+		"device_class.COMPUTE_GPU.gpu":        "true",
+		"site.bmc.hostname":                   "the device's name",
+		"device_class.COMPUTE_GPU.role":       "",
 	} {
-		found := file.Origin(path)
+		found := file.Values(path)
 		if want == "" {
-			if len(found) > 0 || file.Suggest(path) != path+"s" {
-				t.Errorf("%s: %+v, suggestion %q", path, found, file.Suggest(path))
+			if len(found) > 0 {
+				t.Errorf("%s: %+v", path, found)
 			}
 			continue
 		}

@@ -83,8 +83,7 @@ func siteBlock() *block {
 		},
 		blocks: append([]*block{netboxBlock()}, append(secretsBlocks(),
 			deviceClassBlock(), ironicBlock(), dhcpBlock(), bmcBlock(),
-			&block{name: "policy", later: true, doc: "Rules over the plan that deny, warn or ask for approval."},
-			&block{name: "tolerate", later: true, doc: "Differences that are accepted until a date."},
+			policyBlock(), tolerateBlock(),
 			limitsBlock(), ownedNodesBlock(), verificationBlock(), fleetManagerBlock(), workflowBlock(),
 		)...),
 	}

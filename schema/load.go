@@ -2,6 +2,7 @@ package schema
 
 import (
 	"io/fs"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -21,6 +22,9 @@ type Options struct {
 	// Version is the program's own version, for required_version. Empty: the
 	// constraint's form is checked only.
 	Version string
+	// Now is when the folder is read, for dates that have passed. Zero: none is
+	// judged.
+	Now time.Time
 	// Files are read instead of the folder, which then only names them.
 	Files fs.FS
 }
@@ -39,6 +43,7 @@ type File struct {
 // diagnostic is an error; warnings may come beside a File.
 func Load(dir string, opts Options) (*File, Diagnostics) {
 	r := newReporter()
+	r.now = opts.Now
 	folders := r.layers(dir, opts)
 	if folders.unfit || len(folders.trees) == 0 {
 		return nil, r.finish()

@@ -19,17 +19,17 @@ type Origin struct {
 	Value string // as it would be written; a secret is a reference
 	// PerDevice: Value is an expression that is evaluated for each device.
 	PerDevice  bool
-	Default    bool // nothing sets it: Value is the table's default, or what it depends on
-	Setting    Setting
-	Overridden []Setting // the nearest first
+	Default    bool      // nothing sets it: Value is the table's default, or what it depends on
+	Written              // the line that sets it
+	Overridden []Written // the nearest first
 	Doc        string
 	Effect     string
 	// Unused: the value is checked and not used by this version.
 	Unused bool
 }
 
-// Setting is a line that sets an attribute.
-type Setting struct {
+// Written is a line that sets an attribute.
+type Written struct {
 	Place string // file:line; empty for a default
 	Text  string // the expression as it stands there; "(hidden)" where a secret could be read
 }
@@ -39,71 +39,66 @@ type Setting struct {
 func (f *File) Origins() []Origin {
 	var out []Origin
 	for _, b := range f.root.named("site") {
-		out = f.origins(b, nil, out)
+		f.eachAttribute(b, "", false, func(b *rawBlock, spec *attribute, _ string) {
+			out = append(out, f.origin(b, spec))
+		})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
 	return out
 }
 
-// Origin finds attributes by a path, with or without "site." before it. The
-// label of a block may be left out ("ironic.attempts" is that of every Ironic).
-// It gives nothing for a path that no attribute has; Suggest helps then.
-func (f *File) Origin(path string) []Origin {
+// Values gives what the folder says about an attribute, by its path with or
+// without "site." and the labels of blocks in it: one origin, or one for each
+// block that may have it. A block that is left out inside of another one has its
+// defaults.
+func (f *File) Values(name string) []Origin {
+	wanted := canonicalName(name)
 	var out []Origin
-	want := strings.Split(strings.TrimPrefix(path, "site."), ".")
-	for _, b := range f.root.named("site") {
-		out = f.origins(b, want, out)
+	f.eachAttribute(f.root, "", true, func(b *rawBlock, spec *attribute, path string) {
+		if path == wanted {
+			out = append(out, f.origin(b, spec))
+		}
+	})
+	for _, o := range out {
+		if o.Path == strings.TrimPrefix(name, "site.") { // with its label
+			return []Origin{o}
+		}
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
 	return out
 }
 
-// Suggest gives the path that was probably meant, or nothing.
-func (f *File) Suggest(path string) string {
-	var paths []string
-	for _, o := range f.Origins() {
-		paths = append(paths, o.Path)
+// eachAttribute visits the attributes of a block and below, with their paths
+// without labels.
+func (f *File) eachAttribute(b *rawBlock, path string, leftOut bool, visit func(b *rawBlock, spec *attribute, path string)) {
+	for i := range b.spec.attrs {
+		if spec := &b.spec.attrs[i]; !spec.later {
+			visit(b, spec, joinPath(path, spec.name))
+		}
 	}
-	return suggest(strings.TrimPrefix(path, "site."), paths)
+	blocks := b.blocks
+	for _, spec := range b.spec.blocks {
+		if leftOut && len(b.named(spec.name)) == 0 && !spec.later && !spec.many && spec.variant == "" && b.spec.name != "site" {
+			blocks = append(blocks[:len(blocks):len(blocks)], &rawBlock{spec: spec, path: joinPath(b.path, spec.name)})
+		}
+	}
+	for _, child := range blocks {
+		below := joinPath(path, child.spec.name)
+		if child.spec.name == "site" {
+			below = ""
+		}
+		f.eachAttribute(child, below, leftOut, visit)
+	}
 }
 
 // Unused lists the paths of what the site sets and this version does not use.
 func (f *File) Unused() []string {
 	var out []string
-	for _, o := range f.Origins() {
-		if o.Unused && !o.Default {
-			out = append(out, o.Path)
+	for _, b := range f.root.named("site") {
+		for _, a := range unusedBelow(b, false, nil) {
+			out = append(out, a.path)
 		}
 	}
-	return out
-}
-
-// origins collects below a block. want is what is left of the path; nil means
-// all.
-func (f *File) origins(b *rawBlock, want []string, out []Origin) []Origin {
-	if want == nil || len(want) == 1 {
-		for i := range b.spec.attrs {
-			if a := &b.spec.attrs[i]; !a.later && (want == nil || want[0] == a.name) {
-				out = append(out, f.origin(b, a))
-			}
-		}
-	}
-	for _, child := range b.blocks {
-		if want == nil {
-			out = f.origins(child, nil, out)
-			continue
-		}
-		if want[0] != child.spec.name {
-			continue
-		}
-		rest := want[1:]
-		if child.label != "" && len(rest) > 1 && rest[0] == child.label {
-			rest = rest[1:]
-		}
-		if len(rest) > 0 {
-			out = f.origins(child, rest, out)
-		}
-	}
+	sort.Strings(out)
 	return out
 }
 
@@ -114,19 +109,19 @@ func (f *File) origin(b *rawBlock, spec *attribute) Origin {
 		o.Default, o.Value = true, spec.defaultText()
 		return o
 	}
-	o.Setting = f.setting(a)
+	o.Written = f.written(a)
 	o.Value = valueText(a.value)
 	if o.Value == "" {
-		o.Value = o.Setting.Text
+		o.Value = o.Text
 	}
 	for _, old := range a.overridden {
-		o.Overridden = append(o.Overridden, f.setting(old))
+		o.Overridden = append(o.Overridden, f.written(old))
 	}
 	return o
 }
 
-func (f *File) setting(a *rawAttr) Setting {
-	return Setting{Place: place(a.at), Text: f.expressionText(a.expr.Range())}
+func (f *File) written(a *rawAttr) Written {
+	return Written{Place: place(a.at), Text: f.expressionText(a.expr.Range())}
 }
 
 // expressionText is a piece of a file without what may be a secret.

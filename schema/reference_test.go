@@ -34,6 +34,11 @@ func referencePage() string {
 		fmt.Fprintf(&b, "| `device.%s` | %s |\n", name, docs[name])
 	}
 	fmt.Fprintf(&b, "\n`device` is known in these attributes of the `bmc` block only: `%s`. What NetBox leaves empty is null;\n`coalesce` and `try` give a default.\n", strings.Join(perDeviceNames(), "`, `"))
+	b.WriteString("\nIn the expressions of `policy` blocks, `device` and `step` are known:\n\n| reference | value |\n|---|---|\n")
+	steps := stepDocs()
+	for _, name := range sortedNames(stepType()) {
+		fmt.Fprintf(&b, "| `step.%s` | %s |\n", name, steps[name])
+	}
 	b.WriteString("\n## Functions\n\nThe list is closed. All are pure: no clock, no environment, no network. `file` and `templatefile` read files of the folder\n" +
 		"that the site file stands in, and nothing outside of it; what they read is part of a plan's inputs.\n")
 	for _, group := range functionGroups() {
@@ -43,6 +48,10 @@ func referencePage() string {
 				fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", f.signature, f.doc, f.example)
 			}
 		}
+	}
+	b.WriteString("\nIn the expressions of `policy` blocks there are four more, and no `secret`:\n\n| function | value | example |\n|---|---|---|\n")
+	for _, f := range policyFunctionTable() {
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", f.signature, f.doc, f.example)
 	}
 	b.WriteString("\n## Not in this version\n\nThese names are reserved. A folder that uses one is refused with a message that says so.\n\n| name | meant for |\n|---|---|\n")
 	later(&b, language(), "")
@@ -198,7 +207,7 @@ func TestTable(t *testing.T) {
 func TestExamples(t *testing.T) {
 	// Of what excludes each other each run leaves out all but one.
 	for _, without := range []string{
-		"cloud clouds clouds_file secure secure_file identity_file known_hosts_file insecure reason bmc.ca_file | env | token_file app_role kubernetes",
+		"cloud clouds clouds_file secure secure_file identity_file known_hosts_file insecure tls.reason bmc.ca_file | env | token_file app_role kubernetes",
 		"endpoint clouds_file secure_file identity known_hosts ca_file pins | vault | token_file app_role kubernetes",
 		"endpoint clouds secure identity known_hosts ca_file pins | vault | token_env app_role kubernetes",
 		"endpoint clouds secure identity known_hosts ca_file pins | vault | token_env token_file kubernetes secret_id_file",
@@ -255,7 +264,7 @@ func examples(t *testing.T, backend string, skip, skipSecrets []string) {
 			b.WriteString(indent + "}\n")
 		}
 	}
-	write(language(), "", append(skip, "include", "ntp_servers", "config"))
+	write(language(), "", append(skip, "include", "ntp_servers", "config", "warn", "require_approval"))
 	_, ds := load(b.String(), Options{Version: "0.1.0"})
 	ds = slices.DeleteFunc(ds, func(d Diagnostic) bool { return d.Summary == "Not used by this version" })
 	if ds.HasErrors() || len(ds) > 0 && slices.Contains(skip, "insecure") {

@@ -13,6 +13,7 @@ const (
 	durationPairType valueType = "pair of durations"
 	scalarMapType    valueType = "map of texts, numbers, true and false"
 	constraintType   valueType = "type"      // of a variable
+	conditionType    valueType = "condition" // of a policy: over a plan
 	anyType          valueType = "any value" // default of a variable, locals
 )
 

@@ -173,7 +173,7 @@ func TestValidation(t *testing.T) {
 }
 
 // TestValues: a mistake tells what the references of its expression stand for.
-func TestValues(t *testing.T) {
+func TestValuesInMessages(t *testing.T) {
 	src := minimal(`
 variable "port" { default = 70000 }
 variable "token" { default = "hunter2secret" }

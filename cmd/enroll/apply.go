@@ -21,6 +21,7 @@ import (
 type applyFlags struct {
 	planFlags
 	autoApprove bool
+	approved    []string // policies
 	journal     string
 	devices     int
 	siteGiven   bool
@@ -42,10 +43,13 @@ func (a *app) applyCommand() *cobra.Command {
 			return a.applyDevices(cmd.Context(), f, args)
 		},
 	}
+	cmd.ValidArgsFunction = a.completeDevices
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all devices of the site's device classes")
 	cmd.Flags().StringArrayVar(&f.targets, "target", nil, "only steps whose address fits this glob, and what they need")
 	cmd.Flags().BoolVar(&f.autoApprove, "auto-approve", false, "do not ask; for scripts")
+	cmd.Flags().StringArrayVar(&f.approved, "approve", nil, "approve what this policy of the site asks approval for")
+	_ = cmd.RegisterFlagCompletionFunc("approve", a.completePolicies) // the flag exists
 	cmd.Flags().StringVar(&f.journal, "journal", "", "folder of the journal (default: beside the plan file, else the user's state folder)")
 	cmd.Flags().IntVar(&f.devices, "devices-at-once", 16, "how many devices have an exchange in flight at once")
 	f.life = plan.DefaultLife
@@ -64,6 +68,7 @@ func (a *app) applyDevices(ctx context.Context, f applyFlags, names []string) er
 	if err != nil {
 		return err
 	}
+	a.remember(p)
 	if err := a.print(p, f.shape); err != nil {
 		return err
 	}
@@ -74,6 +79,9 @@ func (a *app) applyDevices(ctx context.Context, f applyFlags, names []string) er
 		return nil
 	}
 	if err := a.approve(p, f); err != nil {
+		return err
+	}
+	if err := a.approvePolicies(p, s.site, f); err != nil {
 		return err
 	}
 	dir := f.journal
@@ -125,6 +133,12 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 		return err
 	}
 	s.holdMoved(p)
+	if err := a.judgeAgain(p, s); err != nil {
+		return err
+	}
+	if err := a.approvePolicies(p, s.site, f); err != nil {
+		return err
+	}
 	return a.execute(ctx, p, s, f, dir)
 }
 
@@ -213,7 +227,15 @@ func (a *app) approve(p *plan.Plan, f applyFlags) error {
 	} else {
 		fmt.Fprintf(a.sys.stdout, "%s\nType yes to apply this plan: ", stakes(p))
 	}
-	answer, err := bufio.NewReader(a.sys.stdin).ReadString('\n')
+	return a.answered(want)
+}
+
+// answered reads a line of the person at the terminal.
+func (a *app) answered(want string) error {
+	if a.answers == nil {
+		a.answers = bufio.NewReader(a.sys.stdin) // one for all questions: it reads ahead
+	}
+	answer, err := a.answers.ReadString('\n')
 	if err != nil && answer == "" {
 		return plan.NewFault(plan.CodeInterrupted, "the question was not answered")
 	}

@@ -61,7 +61,7 @@ func faultExit(f *plan.Fault) int {
 		return exitStale
 	case plan.CodeLockHeld:
 		return exitLock
-	case plan.CodeNodeOwned:
+	case plan.CodeNodeOwned, plan.CodePolicyApproval:
 		return exitDenied
 	case plan.CodeInspectionMismatch:
 		return exitVerify

@@ -2,28 +2,136 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/enroll-dev/enroll/cmd/enroll/view"
 	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/schema"
 )
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "explain CODE", Short: "Explain a fault code: what it means, who acts, what to do", Args: exactlyOne("one fault code, for example PLAN_STALE"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			code := plan.Code(strings.ToUpper(args[0]))
-			info, ok := plan.Codes()[code]
-			if !ok {
-				return usageError{fmt.Errorf("there is no fault code %q; plan/FAULTS.md lists them all", args[0])}
+		Use: "explain NAME", Short: "Explain a fault code, or an attribute, a function or a key of the site language",
+		Long: "NAME is a fault code, an attribute or a block by its path, a function, a reference such as device.name, or a\n" +
+			"key of a config context. For attributes, when --site is given, the value that the site has, and the file\n" +
+			"and line that set it.",
+		Example: "  enroll explain PLAN_STALE\n  enroll explain --site sites/lon14 ironic.attempts\n  enroll explain within\n  enroll explain ironic_settings.bond.mode",
+		Args:    exactlyOne("one name, for example PLAN_STALE, dhcp.host or within"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if code := plan.Code(strings.ToUpper(args[0])); plan.Codes()[code] != (plan.CodeInfo{}) {
+				return explainCode(a.sys.stdout, code)
 			}
-			retry := "no: somebody has to act first"
-			if info.Retry {
-				retry = "yes: it may pass by itself"
+			topics, suggestion := schema.Explain(args[0])
+			if len(topics) == 0 {
+				return unexplained(args[0], suggestion)
 			}
-			_, err := fmt.Fprintf(a.sys.stdout, "%s\n  %s\n  owner   %s\n  class   %s\n  retry   %s\n  what to do   %s\n", code, info.Text, info.Owner, info.Class, retry, info.Hint)
-			return err
+			for i, t := range topics {
+				if i > 0 {
+					fmt.Fprintln(a.sys.stdout)
+				}
+				if err := explainTopic(a.sys.stdout, t); err != nil {
+					return err
+				}
+			}
+			if _, fromEnv := a.sys.lookupEnv("ENROLL_SITE"); topics[0].Kind == "attribute" && (fromEnv || cmd.Flags().Changed("site")) {
+				return a.explainValue(args[0])
+			}
+			return nil
 		},
+		ValidArgsFunction: completeTopics,
 	}
+}
+
+// unexplained is the error for a name that nothing has.
+func unexplained(name, suggestion string) error {
+	if strings.ToUpper(name) == name && strings.Contains(name, "_") {
+		return usageError{fmt.Errorf("there is no fault code %q; plan/FAULTS.md lists them all", name)}
+	}
+	if suggestion != "" {
+		suggestion = fmt.Sprintf(" Did you mean %q?", suggestion)
+	}
+	return usageError{fmt.Errorf("nothing is named %q; schema/REFERENCE.md lists the site language, plan/FAULTS.md the fault codes.%s", name, suggestion)}
+}
+
+func explainCode(w io.Writer, code plan.Code) error {
+	info := code.Info()
+	retry := "no: somebody has to act first"
+	if info.Retry {
+		retry = "yes: it may pass by itself"
+	}
+	_, err := fmt.Fprintf(w, "%s\n  %s\n  owner   %s\n  class   %s\n  retry   %s\n  what to do   %s\n", code, info.Text, info.Owner, info.Class, retry, info.Hint)
+	return err
+}
+
+func explainTopic(w io.Writer, t schema.Topic) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  (%s)\n", t.Name, t.Kind)
+	for _, line := range view.Wrap(strings.ReplaceAll(t.Doc, "`", ""), 98) {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	if t.Later {
+		b.WriteString("  This version of enroll refuses it: it is not supported yet.\n")
+	}
+	facts := t.Facts
+	if t.Example != "" {
+		facts = append(facts, schema.Fact{Name: "example", Text: t.Example})
+	}
+	if len(t.Below) > 0 {
+		facts = append(facts, schema.Fact{Name: "holds", Text: strings.Join(t.Below, ", ")})
+	}
+	width := 0
+	for _, f := range facts {
+		width = max(width, utf8.RuneCountInString(f.Name))
+	}
+	for _, f := range facts {
+		for i, line := range view.Wrap(strings.ReplaceAll(f.Text, "`", ""), 96-width) {
+			name := f.Name
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(&b, "  %-*s  %s\n", width, name, line)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// explainValue tells what the site says about an attribute.
+func (a *app) explainValue(name string) error {
+	file, diags := a.load(a.siteDir)
+	if diags.HasErrors() {
+		if err := a.printDiagnostics(diags, "text"); err != nil {
+			return err
+		}
+		return exitStatus(exitConfig)
+	}
+	values := file.Values(name)
+	fmt.Fprintf(a.sys.stdout, "\nsite %s\n", file.Site().Name)
+	if len(values) == 0 {
+		fmt.Fprintf(a.sys.stdout, "  the site has no such block\n")
+	}
+	for _, v := range values {
+		fmt.Fprintf(a.sys.stdout, "  %s = %s\n", view.Clean(v.Path), view.Clean(v.Value))
+		if v.Default {
+			fmt.Fprintf(a.sys.stdout, "    the default\n")
+			continue
+		}
+		fmt.Fprintf(a.sys.stdout, "    %s%s\n", view.Clean(v.Place), asWritten(v.Text, v.Value))
+		for _, o := range v.Overridden {
+			fmt.Fprintf(a.sys.stdout, "    instead of %s at %s\n", view.Clean(o.Text), view.Clean(o.Place))
+		}
+	}
+	return nil
+}
+
+// asWritten shows an expression where it is not the value itself.
+func asWritten(text, value string) string {
+	if text == value || strings.Contains(text, "\n") {
+		return ""
+	}
+	return ": " + view.Clean(text)
 }

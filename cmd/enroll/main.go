@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"os"
+	_ "time/tzdata" // policies name time zones, also on machines without a database of them
 )
 
 // version is stamped by the Makefile; a plain `go build` says so.

@@ -37,6 +37,7 @@ func (a *app) planCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.remember(p)
 			if f.out != "" {
 				raw, err := plan.Encode(p)
 				if err != nil {
@@ -55,6 +56,7 @@ func (a *app) planCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.ValidArgsFunction = a.completeDevices
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all devices of the site's device classes")
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the plan to this file, for enroll apply")
@@ -97,19 +99,20 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 	if err != nil {
 		return nil, s, err
 	}
-	p, err := s.build(ctx, f.targets)
+	created := a.sys.now().UTC().Truncate(time.Second)
+	p, err := s.build(ctx, f.targets, created)
 	if err != nil {
 		return nil, s, err
 	}
 	p.PlanID = id
-	p.Created = a.sys.now().UTC().Truncate(time.Second)
+	p.Created = created
 	p.Expires = p.Created.Add(f.life)
 	return p, s, nil
 }
 
 // build reads all systems and judges them. Ownership comes first; nothing here
 // is handed anything that could write.
-func (s *session) build(ctx context.Context, targets []string) (*plan.Plan, error) {
+func (s *session) build(ctx context.Context, targets []string, now time.Time) (*plan.Plan, error) {
 	owners := s.router.Ownership(ctx, s.scope)
 	desired := plan.Desired(s.scope, s.kinds)
 	world := s.router.Read(ctx, s.scope, desired)
@@ -118,7 +121,7 @@ func (s *session) build(ctx context.Context, targets []string) (*plan.Plan, erro
 	}
 	return plan.Build(plan.Input{
 		Scope: s.scope, Kinds: s.kinds, World: world, Owners: owners, Targets: targets,
-		Failed: s.failed, Tool: plan.Tool{Name: "enroll", Version: version}, Statistics: s.statistics(),
+		Failed: s.failed, Now: now, Tool: plan.Tool{Name: "enroll", Version: version}, Statistics: s.statistics(),
 	}), nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type app struct {
 	vars     []string
 	varFiles []string
 	redactor *secrets.Redactor
+	answers  *bufio.Reader // of the person at the terminal
 }
 
 // run executes the command line and gives its exit code. Everything that is
@@ -83,7 +85,8 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.siteDir, "site", a.defaultSite(), "folder of the site's HCL files (default $ENROLL_SITE, else the current folder)")
 	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site files; also ENROLL_VAR_NAME")
 	root.PersistentFlags().StringArrayVar(&a.varFiles, "var-file", nil, "file of lines NAME = VALUE (or .json) with values of variables; --var wins over it")
-	root.AddCommand(a.planCommand(), a.applyCommand(), a.showCommand(), a.validateCommand(), a.explainCommand(), a.labCommand(), a.versionCommand())
+	_ = root.RegisterFlagCompletionFunc("site", completeSites) // the flag exists
+	root.AddCommand(a.planCommand(), a.applyCommand(), a.showCommand(), a.validateCommand(), a.fmtCommand(), a.schemaCommand(), a.explainCommand(), a.labCommand(), a.versionCommand())
 	return root
 }
 

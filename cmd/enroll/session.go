@@ -50,7 +50,7 @@ func (a *app) checkVars() error {
 // variables of the command line, of files and of the environment.
 func (a *app) options() schema.Options {
 	const prefix = "ENROLL_VAR_"
-	opts := schema.Options{Version: version, VarFiles: a.varFiles, Vars: map[string]string{}, Env: map[string]string{}}
+	opts := schema.Options{Version: version, Now: a.sys.now(), VarFiles: a.varFiles, Vars: map[string]string{}, Env: map[string]string{}}
 	for _, kv := range a.sys.environ() {
 		if name, value, ok := strings.Cut(kv, "="); ok && strings.HasPrefix(name, prefix) {
 			opts.Env[strings.TrimPrefix(name, prefix)] = value

@@ -96,7 +96,7 @@ seed_version() { cat "$LAB/fleet.py" "$LAB/seed.py" "$LAB/netbox/tokens.py" "$NE
 # make_template makes the dumps that are missing or outdated.
 make_template() {
   if [[ ! -s $NETBOX/migrated.sql.gz || ! -s $NETBOX/tokens.json ]]; then
-    say 'lab: NetBox migrates its empty database; this takes 5 to 8 minutes, once'
+    say 'lab: NetBox migrates its empty database; this takes 6 to 8 minutes, once'
     rm -f "$NETBOX"/seeded.*
     phase 'migrate NetBox' netbox-migrate.log migrate
   elif [[ -s $NETBOX/seeded.sql.gz && $(cat "$NETBOX/seeded.version" 2>/dev/null) == "$(seed_version)" ]]; then

@@ -2,7 +2,6 @@
 # What tests and people need to know of a running lab: variables, and a site
 # folder for the program.
 
-
 write_site() {
   write_site_folder
   write_env >"$RUN/env.new"

@@ -20,9 +20,10 @@ func Markdown(w io.Writer, p *plan.Plan, maxBytes int) error {
 	if n := len(p.Errors()); n > 0 {
 		fmt.Fprintf(&head, "> This plan is incomplete: %s. The devices concerned will not run.\n\n", plural(n, "fault"))
 	}
-	if !p.HasWork() && len(p.Errors()) == 0 {
+	if !p.HasWork() && len(p.Errors()) == 0 && p.Summary.Blocked == 0 {
 		head.WriteString("Nothing to do.\n\n")
 	}
+	head.WriteString(policyTable(p.Policies))
 	foot := fmt.Sprintf("\nContent `%s`, valid until %s.\n", p.ContentHash, p.Expires.UTC().Format("2006-01-02 15:04 UTC"))
 
 	g := group(p)

@@ -28,6 +28,7 @@ func Text(w io.Writer, p *plan.Plan, o TextOptions) error {
 	for _, d := range p.Devices {
 		t.device(d, g)
 	}
+	t.policies(p.Policies)
 	t.closing(p)
 	_, err := io.WriteString(w, t.b.String())
 	return err

@@ -70,6 +70,7 @@ func blockWords(b *plan.Block) string {
 	rule := map[plan.Rule]string{
 		plan.RuleOwned: "owned", plan.RuleUnsupported: "unsupported", plan.RuleNotYet: "not done by this version",
 		plan.RuleForeign: "in the way", plan.RuleFailed: "device has a fault", plan.RuleStale: "the record moved",
+		plan.RulePolicy: "denied",
 	}[b.Rule]
 	if b.Rule == plan.RuleOwned || b.Rule == plan.RuleFailed {
 		return "blocked, " + rule // it stands at the device's head

@@ -13,8 +13,8 @@ import (
 	"github.com/enroll-dev/enroll/providers/dhcp"
 )
 
-// TestRealMachine runs the table against the lab's sshd and dnsmasq.
-func TestRealMachine(t *testing.T) {
+// TestConformanceLab runs the table against the lab's sshd and dnsmasq.
+func TestConformanceLab(t *testing.T) {
 	env := func(name string) string {
 		v := os.Getenv(name)
 		if v == "" {

@@ -9,7 +9,7 @@ import (
 )
 
 // The same table against the NetBox of the lab.
-func TestConformanceReal(t *testing.T) {
+func TestConformanceLab(t *testing.T) {
 	get := func(name string) string {
 		v := os.Getenv(name)
 		if v == "" {

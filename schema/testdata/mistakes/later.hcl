@@ -11,12 +11,6 @@ site "x" {
   configure_dhcp = false
   configure_bmc  = false
   ironic_enrol   = false
-  policy "no_reboot" {
-    deny = has_effect("reboot")
-  }
-  tolerate "serial_redirect" {
-    address = "*/bmc.bios"
-  }
   ironic "baremetal" {
     cloud                           = "lon14"
     device_classes                  = ["COMPUTE_GPU"]

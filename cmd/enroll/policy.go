@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/enroll-dev/enroll/cmd/enroll/view"
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// judgeAgain asks the site's policies about a reviewed plan at the moment when it
+// is applied. They can only block more of it than the plan shows.
+func (a *app) judgeAgain(p *plan.Plan, s *session) error {
+	if len(s.site.Policies) == 0 {
+		return nil
+	}
+	before := p.Policies
+	p.Enforce(plan.JudgePolicies(p, s.scope, a.sys.now()))
+	var news []plan.PolicyResult
+	for _, r := range p.Policies {
+		if (r.Denies() || r.WantsApproval()) && !slices.ContainsFunc(before, func(old plan.PolicyResult) bool {
+			return old.Policy == r.Policy && slices.Equal(old.Holds, r.Holds) && slices.Equal(old.Failed, r.Failed)
+		}) {
+			news = append(news, r)
+		}
+	}
+	if len(news) == 0 {
+		return nil
+	}
+	fmt.Fprintf(a.sys.stdout, "\nThe policies of the site say more now than when the plan was made:\n")
+	return view.Policies(a.sys.stdout, news, a.sys.color())
+}
+
+// approvePolicies asks for each policy that wants approval, by its name, unless
+// the command line gave it. What is approved for the whole plan does not count.
+func (a *app) approvePolicies(p *plan.Plan, site *plan.Site, f applyFlags) error {
+	var names []string
+	for _, policy := range site.Policies {
+		names = append(names, policy.Name)
+	}
+	for _, name := range f.approved {
+		if !slices.Contains(names, name) {
+			return usageError{fmt.Errorf("--approve: the site has no policy %q; it has %s", name, orNone(names))}
+		}
+	}
+	if !p.HasWork() {
+		return nil
+	}
+	for _, r := range p.ApprovalsWanted() {
+		if slices.Contains(f.approved, r.Policy) {
+			fmt.Fprintf(a.sys.stdout, "Approved by --approve %s: %s\n", r.Policy, view.Clean(r.Sentence()))
+			continue
+		}
+		if !a.sys.terminal {
+			return plan.NewFault(plan.CodePolicyApproval, "%s", r.Sentence()).
+				With("concerns", strings.Join(r.Holds, ", ")).With("owner", string(r.Owner)).With("from", r.From).
+				WithHint("Ask %s; nobody can be asked here. Then apply with --approve %s.", r.Owner, r.Policy)
+		}
+		fmt.Fprintf(a.sys.stdout, "%s\n  concerns %s; %s decides.\nType the policy's name to approve this: ", view.Clean(r.Sentence()), strings.Join(r.Holds, ", "), r.Owner)
+		if err := a.answered(r.Policy); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
