@@ -42,7 +42,8 @@ type rawAttr struct {
 	expr hclsyntax.Expression
 	// value is the Go value, set by evaluateAttr; nil: wrong, or not known before
 	// there is a device.
-	value any
+	value  any
+	looked *seen // set when it is evaluated the first time, while loading
 	// overridden are the attributes of included folders that this one stands over,
 	// the nearest first.
 	overridden []*rawAttr
