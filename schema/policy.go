@@ -191,10 +191,10 @@ func (r *reporter) condition(a *rawAttr, sc *scope) (*condition, bool) {
 func (r *reporter) conditionText(a *rawAttr) string {
 	at := a.expr.Range()
 	src := r.sources[at.Filename]
-	if src == nil || src.hides(at) || at.End.Byte > len(src.bytes) {
+	if src == nil || src.hides(at) {
 		return hiddenText
 	}
-	return strings.Join(strings.Fields(string(src.bytes[at.Start.Byte:at.End.Byte])), " ")
+	return strings.Join(strings.Fields(src.text(at)), " ")
 }
 
 // probe is a scope in which there is neither a device nor a step, and whose

@@ -173,6 +173,15 @@ func leadsOut(err error) bool {
 	return errors.As(err, &p) && strings.Contains(p.Err.Error(), "escapes")
 }
 
+// text is a piece of the file. The ranges of expressions that do not parse may
+// end before they begin.
+func (s *source) text(at hcl.Range) string {
+	if at.Start.Byte < 0 || at.End.Byte < at.Start.Byte || at.End.Byte > len(s.bytes) {
+		return ""
+	}
+	return string(s.bytes[at.Start.Byte:at.End.Byte])
+}
+
 // reason is an error's innermost text, without the path that stands beside it.
 func reason(err error) string {
 	var p *fs.PathError
