@@ -44,3 +44,16 @@ type Secrets interface {
 	// names item and field.
 	Read(ctx context.Context, refs []plan.SecretRef) (map[plan.SecretRef]plan.Secret, error)
 }
+
+// Finding is what a live check found out about one thing that a run needs.
+type Finding struct {
+	What  string      // the thing, for example "NetBox: view dcim.device"
+	Fault *plan.Fault // nil: it is as it has to be
+	Note  string      // more about what was seen, or what cannot be seen without writing
+}
+
+// Prober looks whether a system answers and whether the credential has the
+// rights that a run needs. It writes nothing.
+type Prober interface {
+	Probe(ctx context.Context, site *plan.Site) []Finding
+}
