@@ -15,7 +15,7 @@ var _ providers.Prober = (*ironic.Client)(nil)
 
 func TestProbe(t *testing.T) {
 	l := newLab(t, 1)
-	recorder := l.sim.Recorder
+	recorder := l.sim.Recorder()
 	found := l.connect().Probe(context.Background(), nil)
 	if len(found) != 4 || !strings.Contains(found[0].Note, "without a login") {
 		t.Errorf("%+v", found)
