@@ -14,6 +14,13 @@ type Site struct {
 	DHCP    *DHCPSettings // nil: the site has no dhcp block
 	BMC     *BMCSettings  // nil: the site has no bmc block
 
+	// What follows is decoded and checked; this version does not act on it.
+	Limits       Limits
+	OwnedNodes   OwnedNodes
+	Verification Verification
+	FleetManager *FleetManagerSettings // nil: the site has none
+	Workflow     *WorkflowSettings     // nil: the site has none
+
 	ConfigureDHCP       bool
 	ConfigureBMC        bool
 	IronicEnrol         bool
@@ -52,32 +59,76 @@ type NetBoxSettings struct {
 	Timeout time.Duration // of one request
 }
 
-// SecretsSettings says where secrets are read.
+// SecretsSettings says where secrets are read. Beside each field stand the
+// backends that use it.
 type SecretsSettings struct {
-	Backend  string // "env" or "vault"
-	URL      string // vault
-	Mount    string // vault: mount of the KV version 2 engine, default "secret"
-	Prefix   string // vault: path before the item; env: prefix of the variable, default ENROLL_SECRET
-	TokenEnv string // vault: the environment variable that holds the token, default VAULT_TOKEN
-	CAFile   string
+	Backend string        // env, vault, onepassword, age or command
+	Timeout time.Duration // vault, onepassword: of one request; command: of one run
+	CAFile  string        // vault, onepassword
+	URL     string        // vault, onepassword
+
+	// TokenEnv and TokenFile say where the caller's token is; at most one is set
+	// by the site. vault: default VAULT_TOKEN; onepassword: default OP_CONNECT_TOKEN.
+	TokenEnv  string
+	TokenFile string
+
+	Prefix    string // vault: path before the item; env: prefix of the variable, default ENROLL_SECRET
+	Mount     string // vault: mount of the KV version 2 engine, default "secret"
+	Namespace string // vault: empty is the root
+	// AppRole and Kubernetes are the ways to a vault token beside having one; at
+	// most one is set.
+	AppRole    *VaultAppRole
+	Kubernetes *VaultKubernetes
+
+	Vault string // onepassword: title or id of the vault
+
+	File         string // age: the encrypted file
+	IdentityEnv  string // age: the variable with the identity
+	IdentityFile string // age: the file with the identity
+
+	Argv []string // command: the program and its arguments; "{item}" stands for the item
+}
+
+// VaultAppRole logs in at a vault's AppRole engine.
+type VaultAppRole struct {
+	Mount        string // of the engine, default "approle"
+	RoleID       string
+	SecretIDEnv  string // one of the two
+	SecretIDFile string
+}
+
+// VaultKubernetes logs in at a vault's Kubernetes engine with the token of the
+// pod's service account.
+type VaultKubernetes struct {
+	Mount     string // of the engine, default "kubernetes"
+	Role      string
+	TokenFile string
 }
 
 // IronicSettings is one Ironic and what enroll wants there.
 type IronicSettings struct {
-	Name             string
-	Endpoint         string // standalone Ironic without Keystone; else Cloud
-	Cloud            string // an entry of clouds.yaml
-	DeviceClasses    []string
-	EnrolProject     string // owner and lessee of new nodes
-	SchedulerTrait   string
-	CleaningDeadline time.Duration
-	InspectDeadline  time.Duration
-	LockMaxWait      time.Duration // budget for "is locked by host"
-	LockBackoffMin   time.Duration
-	LockBackoffMax   time.Duration
-	Attempts         int
-	CAFile           string
-	Timeout          time.Duration // of one request
+	Name     string
+	Endpoint string // standalone Ironic without Keystone; else Cloud
+	Cloud    string // an entry of clouds.yaml
+	// Clouds and Secure are the texts of clouds.yaml and secure.yaml in the vault,
+	// CloudsFile and SecureFile their file forms. Without any of them they are
+	// looked for in the usual places of OpenStack's clients.
+	Clouds, Secure         SecretRef
+	CloudsFile, SecureFile string
+	DeviceClasses          []string
+	EnrolProject           string // owner and lessee of new nodes
+	SchedulerTrait         string
+	CleaningDeadline       time.Duration
+	InspectDeadline        time.Duration
+	LockMaxWait            time.Duration // budget for "is locked by host"
+	LockBackoffMin         time.Duration
+	LockBackoffMax         time.Duration
+	Attempts               int
+	CAFile                 string
+	Timeout                time.Duration // of one request
+	// SwitchToIPMI asks for the driver ipmi after inspection. This version does not
+	// act on it.
+	SwitchToIPMI bool
 }
 
 // DHCPSettings is the DHCP server of the site.
@@ -97,6 +148,9 @@ type DHCPSettings struct {
 	Subnets        []string
 	Timeouts       DHCPTimeouts
 	Settle         time.Duration // pause before the second health look
+	// Config is the absolute path of the server's main configuration file (Kea,
+	// ISC); empty for dnsmasq. This version does not read it.
+	Config string
 }
 
 // DHCPTimeouts are the four independent deadlines of the reference workflow.
@@ -113,6 +167,89 @@ type BMCSettings struct {
 	RestrictBoot   bool
 	Timeout        time.Duration // of one request
 	ReadyBudget    time.Duration // how long a BMC may take to appear after its DHCP entry went live
+
+	// What follows is decoded and checked; this version does not act on it.
+
+	Pins          []string // "sha256:HEX" of certificates that are accepted
+	MinTLSVersion string   // "1.2" or "1.3": the lowest that enroll speaks
+	// Monitoring and MonitoringUser are the account that monitoring uses; zero: none.
+	Monitoring, MonitoringUser SecretRef
+	TimeZone                   string // IANA name; empty: left alone
+	Syslog                     *SyslogSettings
+	Security                   *SecuritySettings
+	BIOS                       []BIOSSettings
+	IDRAC, XCC, AMI            *VendorSettings // nil: the site says nothing
+	Supermicro, Generic        *VendorSettings
+}
+
+// SyslogSettings is where BMCs send their logs; the servers depend on the
+// device.
+type SyslogSettings struct {
+	Port     int
+	Protocol string // udp, tcp, tls
+}
+
+// SecuritySettings is what a BMC offers. Nil and empty mean: left as it is.
+type SecuritySettings struct {
+	HTTP, SSH, Telnet, VNC, SSDP, HostInterface *bool
+	SNMP                                        string // off, v3, all
+	MinTLSVersion                               string // 1.2, 1.3: of the BMC's own server
+	LockoutAttempts                             *int   // 0: never
+	LockoutDuration                             time.Duration
+}
+
+// BIOSSettings are the BIOS attributes of one platform class.
+type BIOSSettings struct {
+	Class      string         // a platform class, or the part of manufacturer and model
+	Attributes map[string]any // by registry name; string, int64, float64 or bool
+}
+
+// VendorSettings is what only one family has. Nil means: left as it is, for
+// RestrictBoot: as the whole site.
+type VendorSettings struct {
+	RestrictBoot     *bool
+	Attributes       map[string]any // iDRAC
+	Lockdown         *bool          // iDRAC, Supermicro
+	IPBlocking       *bool          // iDRAC
+	KCS              *bool          // XCC
+	FirmwareRollback *bool          // XCC
+	VirtualMedia     *bool          // AMI
+	Manager          string         // generic: the manager's id
+}
+
+// Limits say how much happens at once.
+type Limits struct {
+	Devices        int
+	RequestsPerBMC int
+	Reboots        int // hosts of the site
+	RebootsPerRack int
+	DHCPBatch      int // reservations that share one restart
+}
+
+// OwnedNodes says which kinds are mended on owned nodes; none by default.
+type OwnedNodes struct {
+	Release []string // SYSTEM.KIND without reboot, bmc_reset, power and credential
+}
+
+// Verification says which differences between port names do not count.
+type Verification struct {
+	PortNames map[string][]string // by platform slug: case, spaces, abbreviation, leading_zeros
+}
+
+// FleetManagerSettings says how the fleet manager is reached.
+type FleetManagerSettings struct {
+	URL     string
+	Token   SecretRef
+	CAFile  string
+	Timeout time.Duration // of one request
+}
+
+// WorkflowSettings says where the durable workflow engine is.
+type WorkflowSettings struct {
+	Address   string // host:port
+	Namespace string
+	TaskQueue string
+	CAFile    string
 }
 
 // Settings are the parts of a site that depend on the device: expressions with
@@ -122,6 +259,8 @@ type Settings struct {
 	BMCPassword SecretRef
 	NTPServers  []string // wanted on the BMC; empty means: do not touch
 	Hostname    string   // wanted on the BMC; default the device's name
+	// SyslogServers are those wanted on the BMC; this version does not act on them.
+	SyslogServers []string
 	// Set says where each of them comes from ("bmc.ntp" → file:line or NetBox URL).
 	Set map[string]string
 }

@@ -3,10 +3,14 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
+	_ "time/tzdata" // isTimeZone does not depend on the machine
 )
 
 // The checks of single texts. Each error completes a sentence that begins with
@@ -25,7 +29,16 @@ var (
 	suffixForm     = regexp.MustCompile(`^[a-z0-9-]*[a-z0-9]$`)
 	vaultForm      = regexp.MustCompile(`^[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*$`)
 	hostLabelForm  = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
+	zoneForm       = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]*$`)
+	pinForm        = regexp.MustCompile(`^sha256:[0-9a-fA-F]{64}$`)
+	platformForm   = regexp.MustCompile(`^[A-Z0-9]+(?:_[A-Z0-9]+){0,3}$`)
+	resourceForm   = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 	onlyDigitsForm = regexp.MustCompile(`^[0-9.]+$`)
+)
+
+var (
+	errAbsoluteInclude = errors.New("must be a path that begins at this folder, for example \"../common\"")
+	errIncludeForm     = errors.New("must be written with forward slashes")
 )
 
 func form(re *regexp.Regexp, problem string) func(string) error {
@@ -68,6 +81,14 @@ func isUnit(s string) error {
 func isVaultPath(s string) error {
 	if !vaultForm.MatchString(s) || hasDotSegment(s) {
 		return errors.New("must be a path without a slash at either end and without \"..\", for example \"secret\" or \"sites/lon14\"")
+	}
+	return nil
+}
+
+// isConnectVault refuses what would end the quotation in the search for a title.
+func isConnectVault(s string) error {
+	if strings.ContainsAny(s, `"\\`) {
+		return errors.New("must not hold quotation marks or backslashes; write the vault's id instead")
 	}
 	return nil
 }
@@ -182,4 +203,63 @@ func isSubnet(s string) error {
 		return fmt.Errorf("has no usable host address: a network of %d bits is a single host or a link of two", p.Bits())
 	}
 	return nil
+}
+
+// isRemoteFile is a file on the DHCP server; its path is written into commands.
+func isRemoteFile(s string) error {
+	if err := isRemoteDirectory(s); err != nil {
+		return err
+	}
+	if strings.HasSuffix(s, "/") {
+		return errors.New("must be a file, not a folder; leave out the slash at its end")
+	}
+	return nil
+}
+
+// isTimeZone wants a name of the IANA database. The database is part of the
+// program, so that all machines agree.
+func isTimeZone(s string) error {
+	if s == "" || s == "Local" || !zoneForm.MatchString(s) || hasDotSegment(s) {
+		return errors.New("must be the IANA name of a time zone, for example \"Europe/London\" or \"UTC\"")
+	}
+	if _, err := time.LoadLocation(s); err != nil {
+		return errors.New("is no time zone of the IANA database; write for example \"Europe/London\" or \"UTC\"")
+	}
+	return nil
+}
+
+// isPin wants a fingerprint of a certificate.
+func isPin(s string) error {
+	return form(pinForm, "must be \"sha256:\" and 64 hexadecimal digits, as `openssl x509 -fingerprint -sha256` prints them without colons")(s)
+}
+
+// maxPlatformClass is the fleet manager's bound; NetBox would take more.
+const maxPlatformClass = 128
+
+// isPlatformClass wants a platform class, or the part of it that is made of
+// manufacturer and model.
+func isPlatformClass(s string) error {
+	switch {
+	case len(s) > maxPlatformClass:
+		return fmt.Errorf("is longer than %d characters, so no platform class can be the same", maxPlatformClass)
+	case !platformForm.MatchString(s):
+		return errors.New("must be manufacturer and model in upper case, letters and digits only, for example \"DELLPOWEREDGEXE9680\", or a whole platform class, for example \"H200_DELLPOWEREDGEXE9680_IB_01\"")
+	}
+	return nil
+}
+
+func isResourceID(s string) error {
+	return form(resourceForm, "must be the id of a Redfish resource, for example \"BMC\" or \"iDRAC.Embedded.1\"")(s)
+}
+
+// isHostPort wants HOST:PORT.
+func isHostPort(s string) error {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return errors.New("must be a host and a port, for example \"temporal.example.net:7233\"")
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return errors.New("has a port that is no number from 1 to 65535")
+	}
+	return isHost(host)
 }

@@ -69,7 +69,7 @@ func TestSuggest(t *testing.T) {
 // TestInsecure: a site may switch certificate checks off, with a reason and a
 // warning in every run.
 func TestInsecure(t *testing.T) {
-	src := minimal("", "  bmc {\n    credential = secret(\"x\", \"y\")\n    insecure = true\n    insecure_reason = \"factory certificates\"\n  }\n")
+	src := minimal("", "  bmc {\n    credential = secret(\"x\", \"y\")\n    tls {\n    insecure = true\n    reason = \"factory certificates\"\n  }\n  }\n")
 	file, ds := load(src, Options{})
 	if file == nil || len(ds) != 1 || ds[0].Severity != Warning || !strings.Contains(ds[0].Detail, "factory certificates") {
 		t.Fatal(text(t, ds))
@@ -77,8 +77,9 @@ func TestInsecure(t *testing.T) {
 	if b := file.Site().BMC; !b.Insecure || b.InsecureReason != "factory certificates" {
 		t.Errorf("%+v", b)
 	}
-	for _, wrong := range []string{"insecure_reason = \"x\"", "insecure = true\n insecure_reason = \"x\"\n ca_file = \"x\""} {
-		if _, ds := load(minimal("", "  bmc {\n    credential = secret(\"x\", \"y\")\n "+wrong+"\n  }\n"), Options{}); len(ds) != 1 {
+	for _, wrong := range []string{"tls {\n reason = \"x\"\n}", "tls {\n insecure = true\n reason = \"x\"\n ca_file = \"x\"\n}", "ca_file = \"x\"\n tls {\n insecure = true\n reason = \"x\"\n}",
+		"ca_file = \"x\"\n tls {\n ca_file = \"x\"\n}", "tls {\n insecure = true\n}", "tls {\n insecure = true\n reason = \"x\"\n pins = [\"sha256:" + strings.Repeat("a", 64) + "\"]\n}"} {
+		if _, ds := load(minimal("", "  bmc {\n    credential = secret(\"x\", \"y\")\n "+wrong+"\n  }\n"), Options{}); len(ds) == 0 || ds[0].Summary != "Contradiction" && ds[0].Summary != "Reason missing" && ds[0].Summary != "No effect" {
 			t.Errorf("%s: %s", wrong, text(t, ds))
 		}
 	}

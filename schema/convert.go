@@ -26,7 +26,7 @@ func (r *reporter) site(b *rawBlock) *plan.Site {
 		s.NetBox = netBoxSettings(n, s.Name)
 	}
 	for _, n := range b.named("secrets") {
-		s.Secrets = secretsSettings(n)
+		s.Secrets = r.secretsSettings(n)
 	}
 	for _, n := range b.named("device_class") {
 		s.Classes = append(s.Classes, plan.DeviceClass{Name: n.label, Roles: get[[]string](n, "roles"), GPU: get[bool](n, "gpu")})
@@ -40,10 +40,24 @@ func (r *reporter) site(b *rawBlock) *plan.Site {
 	for _, n := range b.named("bmc") {
 		s.BMC = r.bmcSettings(n)
 	}
+	s.Limits = r.limits(inner(b, "limits"))
+	for _, n := range b.named("owned_nodes") {
+		s.OwnedNodes.Release = get[[]string](n, "release")
+	}
+	for _, n := range b.named("verification") {
+		s.Verification = verification(n)
+	}
+	for _, n := range b.named("fleet_manager") {
+		s.FleetManager = &plan.FleetManagerSettings{URL: baseURL(n), Token: get[plan.SecretRef](n, "token"), CAFile: get[string](n, "ca_file"), Timeout: get[time.Duration](n, "timeout")}
+	}
+	for _, n := range b.named("workflow") {
+		s.Workflow = &plan.WorkflowSettings{Address: get[string](n, "address"), Namespace: get[string](n, "namespace"), TaskQueue: get[string](n, "task_queue"), CAFile: get[string](n, "ca_file")}
+	}
 	s.Policies, s.Tolerations = r.policies(b), r.tolerations(b, r.now)
 	r.checkRoles(b)
 	r.checkClasses(b)
 	r.checkNeeds(b, s)
+	r.sayUnused(b)
 	return s
 }
 
@@ -80,15 +94,6 @@ func netBoxSettings(b *rawBlock, site string) plan.NetBoxSettings {
 // baseURL is the address without the slash that people append.
 func baseURL(b *rawBlock) string { return strings.TrimRight(get[string](b, "url"), "/") }
 
-func secretsSettings(b *rawBlock) plan.SecretsSettings {
-	s := plan.SecretsSettings{Backend: b.spec.variant, Prefix: get[string](b, "prefix")}
-	if s.Backend == "vault" {
-		s.URL, s.Mount = baseURL(b), get[string](b, "mount")
-		s.TokenEnv, s.CAFile = get[string](b, "token_env"), get[string](b, "ca_file")
-	}
-	return s
-}
-
 func (r *reporter) ironicSettings(b *rawBlock) plan.IronicSettings {
 	lock := inner(b, "node_lock")
 	backoff := get[[2]time.Duration](lock, "backoff")
@@ -98,8 +103,13 @@ func (r *reporter) ironicSettings(b *rawBlock) plan.IronicSettings {
 		CleaningDeadline: get[time.Duration](b, "cleaning_deadline"), InspectDeadline: get[time.Duration](b, "inspection_deadline"),
 		LockMaxWait: get[time.Duration](lock, "max_wait"), LockBackoffMin: backoff[0], LockBackoffMax: backoff[1],
 		Attempts: get[int](b, "attempts"), CAFile: get[string](b, "ca_file"), Timeout: get[time.Duration](b, "timeout"),
+		SwitchToIPMI: get[bool](b, "switch_to_ipmi_after_inspection"),
 	}
 	r.exactlyOne(b, "cloud", "endpoint")
+	r.checkDurations(b, s)
+	s.Clouds, s.CloudsFile = get[plan.SecretRef](b, "clouds"), get[string](b, "clouds_file")
+	s.Secure, s.SecureFile = get[plan.SecretRef](b, "secure"), get[string](b, "secure_file")
+	r.checkClouds(b)
 	return s
 }
 
@@ -115,35 +125,14 @@ func (r *reporter) dhcpSettings(b *rawBlock) *plan.DHCPSettings {
 			Connect: get[time.Duration](deadlines, "connect"), Login: get[time.Duration](deadlines, "login"),
 			Command: get[time.Duration](deadlines, "command"), Transfer: get[time.Duration](deadlines, "transfer"),
 		},
-		Settle: get[time.Duration](b, "settle"),
+		Settle: get[time.Duration](b, "settle"), Config: get[string](b, "config"),
 	}
 	if s.Unit == "" {
-		s.Unit = s.Service
+		s.Unit = dhcpUnit(s.Service)
 	}
-	if a := b.attr("service"); a != nil && s.Service != "" && s.Service != "dnsmasq" {
-		r.error(a.expr.Range(), "Not supported by this version", "The DHCP server %s is part of the language but is not supported by this version of enroll. Write: service = \"dnsmasq\", or set configure_dhcp = false and leave the dhcp block out.", quote(s.Service))
-	}
+	r.checkService(b, s)
 	r.exactlyOne(b, "identity", "identity_file")
 	r.exactlyOne(b, "known_hosts", "known_hosts_file")
-	return s
-}
-
-func (r *reporter) bmcSettings(b *rawBlock) *plan.BMCSettings {
-	s := &plan.BMCSettings{
-		CAFile: get[string](b, "ca_file"), Insecure: get[bool](b, "insecure"), InsecureReason: get[string](b, "insecure_reason"),
-		RestrictBoot: get[bool](b, "restrict_boot"), Timeout: get[time.Duration](b, "timeout"), ReadyBudget: get[time.Duration](b, "ready_budget"),
-	}
-	insecure, reason, ca := b.attr("insecure"), b.attr("insecure_reason"), b.attr("ca_file")
-	switch {
-	case s.Insecure && reason == nil:
-		r.error(insecure.expr.Range(), "Reason missing", "insecure = true switches the check of all BMC certificates off, and wants a reason. Write beside it: insecure_reason = %s", b.spec.attribute("insecure_reason").example)
-	case s.Insecure && ca != nil:
-		r.error(ca.at, "Contradiction", "ca_file has no effect with insecure = true. Remove one of the two.")
-	case s.Insecure:
-		r.warn(insecure.expr.Range(), "Certificates are not checked", "Any certificate of a BMC is accepted (%s). Whoever answers at a BMC's address gets its password.", s.InsecureReason)
-	case reason != nil:
-		r.warn(reason.at, "No effect", "insecure_reason has no effect without insecure = true. Remove it.")
-	}
 	return s
 }
 
@@ -156,11 +145,23 @@ func (r *reporter) exactlyOne(b *rawBlock, first, second string) {
 		if one.at.Start.Byte > two.at.Start.Byte {
 			later = one
 		}
-		r.error(later.at, "Contradiction", "%s and %s say the same thing twice. Remove one of the two.", quote(first), quote(second))
+		r.error(later.at, "Contradiction", "%s and %s say the same thing twice%s. Remove one of the two.", quote(first), quote(second), elsewhere(later, one, two))
 	case one == nil && two == nil && !r.broken && !b.meant[first] && !b.meant[second]:
 		r.error(b.at, "Missing attribute", "%s needs %s or %s. Write: %s = %s, or: %s = %s", blockTitle(b.spec),
 			quote(first), quote(second), first, b.spec.attribute(first).example, second, b.spec.attribute(second).example)
 	}
+}
+
+// elsewhere tells the other place when it is in another file.
+func elsewhere(here, one, two *rawAttr) string {
+	other := one
+	if here == one {
+		other = two
+	}
+	if other.at.Filename == here.at.Filename {
+		return ""
+	}
+	return " (" + quote(other.name) + " stands at " + place(other.at) + ")"
 }
 
 // listElement is a text of a list attribute with its place.

@@ -20,6 +20,8 @@ type rawBlock struct {
 	// meant are the names that misspelt ones probably stand for: they do not count
 	// as missing, the misspelling is reported already.
 	meant map[string]bool
+	// replaced are blocks of another kind that included folders have in its place.
+	replaced []*rawBlock
 }
 
 func (b *rawBlock) misspelt(suggestion string) {
@@ -39,6 +41,9 @@ type rawAttr struct {
 	// value is the Go value, set by evaluateAttr; nil: wrong, or not known before
 	// there is a device.
 	value any
+	// overridden are the attributes of included folders that this one stands over,
+	// the nearest first.
+	overridden []*rawAttr
 }
 
 func (b *rawBlock) attr(name string) *rawAttr {
@@ -60,9 +65,12 @@ func (b *rawBlock) named(name string) []*rawBlock {
 	return out
 }
 
-// decode lays all files over the table as one body.
+// decode lays all files of a folder over the table as one body.
 func (r *reporter) decode(names []string) *rawBlock {
 	root := &rawBlock{spec: language()}
+	if len(names) > 0 {
+		root.at = hcl.Range{Filename: names[0], Start: hcl.Pos{Line: 1, Column: 1}, End: hcl.Pos{Line: 1, Column: 1}}
+	}
 	var bodies []*hclsyntax.Body
 	for _, name := range names {
 		if src := r.sources[name]; src != nil && src.body != nil {
@@ -70,14 +78,6 @@ func (r *reporter) decode(names []string) *rawBlock {
 		}
 	}
 	r.decodeBodies(root, bodies)
-	if !r.broken {
-		for _, child := range root.spec.blocks {
-			if child.required && len(root.named(child.name)) == 0 && !root.meant[child.name] && len(names) > 0 {
-				r.error(hcl.Range{Filename: names[0], Start: hcl.Pos{Line: 1, Column: 1}, End: hcl.Pos{Line: 1, Column: 1}},
-					"Missing "+child.name+" block", "The folder has no %s block. Write: %s", child.name, blockExample(child))
-			}
-		}
-	}
 	return root
 }
 
@@ -177,13 +177,12 @@ func (r *reporter) decodeBlock(parent *rawBlock, blk *hclsyntax.Block, first map
 		return
 	}
 	r.decodeBodies(raw, []*hclsyntax.Body{blk.Body})
-	r.checkRequired(raw)
 	parent.blocks = append(parent.blocks, raw)
 }
 
 // once refuses a second block of the same name, or of the same name and label.
 func (r *reporter) once(raw *rawBlock, blk *hclsyntax.Block, first map[string]hcl.Range) bool {
-	if raw.spec.free {
+	if raw.spec.free || raw.spec.repeats() {
 		return true
 	}
 	key := raw.spec.name
@@ -217,6 +216,8 @@ func (r *reporter) checkLabels(rows []*block, blk *hclsyntax.Block) *block {
 	case want == 0 && len(blk.Labels) > 0:
 		r.error(blk.LabelRanges[0], "Label not expected", "The %s block has no label. Write: %s", blk.Type, blockExample(rows[0]))
 		return nil
+	case want == 1 && len(blk.Labels) == 0 && r.included && blk.Type == "site":
+		return rows[0] // of whichever site includes the folder
 	case want == 1 && len(blk.Labels) == 0:
 		r.error(blk.TypeRange, "Missing label", "The %s block needs a label, %s. Write: %s", blk.Type, rows[0].label.doc, blockExample(rows[0]))
 		return nil
@@ -249,9 +250,14 @@ func (r *reporter) checkLabels(rows []*block, blk *hclsyntax.Block) *block {
 	return nil
 }
 
+// checkRequired looks for what is missing, when all folders are merged.
 func (r *reporter) checkRequired(b *rawBlock) {
 	if r.broken {
 		return // it may stand in what could not be read
+	}
+	if b.spec.name == "site" && b.label == "" {
+		label := b.spec.label
+		r.error(b.at, "Missing label", "The site block needs a label, %s. Write: %s", label.doc, blockExample(b.spec))
 	}
 	for i := range b.spec.attrs {
 		if a := &b.spec.attrs[i]; a.required && b.attr(a.name) == nil && !b.meant[a.name] {
@@ -260,10 +266,18 @@ func (r *reporter) checkRequired(b *rawBlock) {
 	}
 	seen := map[string]bool{}
 	for _, child := range b.spec.blocks {
-		if child.required && !seen[child.name] && len(b.named(child.name)) == 0 && !b.meant[child.name] {
-			seen[child.name] = true
-			r.error(b.at, "Missing block", "%s needs a block %s. Write: %s", blockTitle(b.spec), quote(child.name), blockExample(child))
+		if !child.required || seen[child.name] || len(b.named(child.name)) > 0 || b.meant[child.name] {
+			continue
 		}
+		seen[child.name] = true
+		if b.spec.name == "" {
+			r.error(b.at, "Missing "+child.name+" block", "The folder has no %s block. Write: %s", child.name, blockExample(child))
+			continue
+		}
+		r.error(b.at, "Missing block", "%s needs a block %s. Write: %s", blockTitle(b.spec), quote(child.name), blockExample(child))
+	}
+	for _, child := range b.blocks {
+		r.checkRequired(child)
 	}
 }
 

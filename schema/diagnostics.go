@@ -58,17 +58,28 @@ type Snippet struct {
 	StartLine            int     `json:"start_line"`
 	HighlightStartOffset int     `json:"highlight_start_offset"`
 	HighlightEndOffset   int     `json:"highlight_end_offset"`
+	// Values are what the references of the expression stand for, as far as they
+	// are known and no secret.
+	Values []ReferenceValue `json:"values"`
+}
+
+// ReferenceValue is what one reference of an expression stands for, in the shape
+// of Terraform's JSON.
+type ReferenceValue struct {
+	Traversal string `json:"traversal"` // var.port
+	Statement string `json:"statement"` // is 70000
 }
 
 // Diagnostic is one mistake, or one warning. It is a plain value. It never holds
 // the text of a literal that stands where a secret belongs.
 type Diagnostic struct {
-	Severity   Severity `json:"severity"`
-	Summary    string   `json:"summary"`
-	Detail     string   `json:"detail"`               // what is wrong and what to write instead
-	Suggestion string   `json:"suggestion,omitempty"` // the name that was probably meant
-	Range      Range    `json:"range,omitzero"`
-	Snippet    *Snippet `json:"snippet,omitempty"`
+	Severity   Severity         `json:"severity"`
+	Summary    string           `json:"summary"`
+	Detail     string           `json:"detail"`               // what is wrong and what to write instead
+	Suggestion string           `json:"suggestion,omitempty"` // the name that was probably meant
+	Range      Range            `json:"range,omitzero"`
+	Snippet    *Snippet         `json:"snippet,omitempty"`
+	values     []ReferenceValue // finish puts them into the snippet
 }
 
 // Diagnostics are all mistakes of a folder, ordered by file and line.
@@ -137,12 +148,17 @@ const maxDiagnostics = 200
 // reporter collects diagnostics of one run.
 type reporter struct {
 	sources map[string]*source
+	files   map[string]*folderFiles // by the folder as the user gave it
 	diags   Diagnostics
 	now     time.Time
 	broken  bool // a file could not be read whole: what is missing may stand there
+	// included: the folder that is decoded belongs to whichever site includes it.
+	included bool
 }
 
-func newReporter() *reporter { return &reporter{sources: map[string]*source{}} }
+func newReporter() *reporter {
+	return &reporter{sources: map[string]*source{}, files: map[string]*folderFiles{}}
+}
 
 // error reports a mistake at a range.
 func (r *reporter) error(at hcl.Range, summary, format string, args ...any) *Diagnostic {
@@ -175,6 +191,9 @@ func (r *reporter) finish() Diagnostics {
 		d := &r.diags[i]
 		if src := r.sources[d.Range.Filename]; src != nil {
 			d.Snippet = src.snippet(d.Range)
+			if d.Snippet != nil {
+				d.Snippet.Values = append([]ReferenceValue{}, d.values...)
+			}
 		}
 	}
 	full := len(r.diags) >= maxDiagnostics

@@ -1,7 +1,10 @@
 package schema
 
 import (
+	"fmt"
 	"math/big"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +48,15 @@ func (r *reporter) evaluateAttr(a *rawAttr, sc *scope) {
 // goValue gives an attribute's Go value. Nil and true mean that nothing is wrong
 // but the value depends on what is not known yet.
 func (r *reporter) goValue(a *rawAttr, sc *scope) (any, bool) {
+	before := len(r.diags)
+	value, ok := r.attributeValue(a, sc)
+	if a.spec.typ != secretType {
+		r.addValues(before, a.expr, sc)
+	}
+	return value, ok
+}
+
+func (r *reporter) attributeValue(a *rawAttr, sc *scope) (any, bool) {
 	v, ok := r.value(a.expr, sc)
 	if !ok {
 		return nil, false
@@ -56,7 +68,11 @@ func (r *reporter) goValue(a *rawAttr, sc *scope) (any, bool) {
 	c := &conversion{r: r, attr: a, at: a.expr.Range()}
 	switch a.spec.typ {
 	case textType:
-		return c.text(a.expr, v)
+		text, ok := c.text(a.expr, v)
+		if s, isText := text.(string); isText && a.spec.path {
+			return r.pathFrom(a.expr.Range().Filename, s), ok
+		}
+		return text, ok
 	case boolType:
 		return c.bool(v)
 	case intType:
@@ -69,9 +85,19 @@ func (r *reporter) goValue(a *rawAttr, sc *scope) (any, bool) {
 		return c.texts(v)
 	case durationPairType:
 		return c.durations(v)
+	case scalarMapType:
+		return c.scalars(v)
 	case constraintType, anyType, conditionType: // of variables and policies, which read them themselves
 	}
 	return nil, true
+}
+
+// pathFrom lets a relative path begin at the folder of the file that sets it.
+func (r *reporter) pathFrom(file, name string) string {
+	if src := r.sources[file]; src != nil && name != "" && !filepath.IsAbs(name) {
+		return filepath.Join(src.folder, name)
+	}
+	return name
 }
 
 // value evaluates an expression. It reports unknown names, misplaced secrets and
@@ -84,7 +110,14 @@ func (r *reporter) value(expr hclsyntax.Expression, sc *scope) (cty.Value, bool)
 	if !ok {
 		return cty.NilVal, false
 	}
-	v, diags := expr.Value(sc.context())
+	ctx := sc.context()
+	if src := r.sources[expr.Range().Filename]; src != nil {
+		ctx = sc.contextIn(src.folder)
+	}
+	if !r.fits(expr, refs, ctx) {
+		return cty.NilVal, false
+	}
+	v, diags := expr.Value(ctx)
 	r.fromHCL(diags)
 	if diags.HasErrors() {
 		return cty.NilVal, false
@@ -106,6 +139,98 @@ func dependsOnUnknown(refs []reference, sc *scope) bool {
 		}
 	}
 	return false
+}
+
+// addValues tells, for every mistake found in an expression, what its references
+// stand for.
+func (r *reporter) addValues(before int, expr hclsyntax.Expression, sc *scope) {
+	if src := r.sources[expr.Range().Filename]; len(r.diags) == before || src != nil && src.hides(expr.Range()) {
+		return
+	}
+	var refs []reference
+	for _, t := range expr.Variables() {
+		refs = append(refs, reference{steps: t})
+	}
+	values := valuesOf(refs, sc)
+	for i := before; i < len(r.diags); i++ {
+		if r.diags[i].values == nil {
+			r.diags[i].values = values
+		}
+	}
+}
+
+const (
+	maxValues    = 8
+	maxValueText = 80 // bytes of a text that is shown
+)
+
+// valuesOf says what references stand for, as far as it is known. Secrets, what
+// sounds like one, and addresses with a password in them are left out.
+func valuesOf(refs []reference, sc *scope) []ReferenceValue {
+	var out []ReferenceValue
+	seen := map[string]bool{}
+	for _, ref := range refs {
+		name, sensitive := traversalText(ref.steps)
+		if seen[name] || sensitive || len(ref.steps) < 2 || len(out) == maxValues {
+			continue
+		}
+		seen[name] = true
+		v, diags := ref.steps.TraverseAbs(sc.context())
+		if diags.HasErrors() || !v.IsWhollyKnown() || holdsSecret(v) {
+			continue
+		}
+		said := statement(v)
+		if userinfo.MatchString(said) {
+			continue
+		}
+		out = append(out, ReferenceValue{Traversal: name, Statement: said})
+	}
+	return out
+}
+
+// traversalText writes a reference as it stands in a file.
+func traversalText(steps hcl.Traversal) (text string, sensitive bool) {
+	text = steps.RootName()
+	for _, step := range steps[1:] {
+		switch step := step.(type) {
+		case hcl.TraverseAttr:
+			text += "." + step.Name
+			sensitive = sensitive || isSensitiveName(step.Name)
+		case hcl.TraverseIndex:
+			key, err := convert.Convert(step.Key, cty.String)
+			if err != nil || key.IsNull() || !key.IsKnown() {
+				return text, true
+			}
+			if step.Key.Type() == cty.String {
+				text += "[" + quote(key.AsString()) + "]"
+				sensitive = sensitive || isSensitiveName(key.AsString())
+				continue
+			}
+			text += "[" + key.AsString() + "]"
+		}
+	}
+	return text, sensitive
+}
+
+func statement(v cty.Value) string {
+	t := v.Type()
+	switch {
+	case v.IsNull():
+		return "is null"
+	case t == cty.String && (len(v.AsString()) > maxValueText || strings.Contains(v.AsString(), "\n")):
+		return fmt.Sprintf("is a text of %d bytes", len(v.AsString())) // perhaps a whole file
+	case t == cty.String:
+		return "is " + quote(v.AsString())
+	case t == cty.Number || t == cty.Bool:
+		s, err := convert.Convert(v, cty.String)
+		if err != nil {
+			return "is a number"
+		}
+		return "is " + s.AsString()
+	case v.CanIterateElements():
+		return "is " + typeName(v) + " of " + counted(v.LengthInt(), "element")
+	}
+	return "is " + typeName(v)
 }
 
 func (r *reporter) checkReference(ref reference, sc *scope) bool {
@@ -139,9 +264,13 @@ func referable(v cty.Value) string {
 
 func perDeviceNames() []string {
 	var names []string
-	language().walkAttributes(func(_ *block, a *attribute) {
-		if a.perDevice {
+	language().walkAttributes(func(b *block, a *attribute) {
+		switch {
+		case !a.perDevice:
+		case b.name == "bmc":
 			names = append(names, a.name)
+		default:
+			names = append(names, b.name+"."+a.name)
 		}
 	})
 	return names
@@ -368,7 +497,7 @@ func (c *conversion) texts(v cty.Value) (any, bool) {
 				ok = false
 				continue
 			}
-			if seen[s.(string)] {
+			if seen[s.(string)] && !c.attr.spec.mayRepeat {
 				_, ok = c.fail(places[i], "Repeated value", "has this value twice. Remove one.")
 			}
 			seen[s.(string)] = true
@@ -379,6 +508,77 @@ func (c *conversion) texts(v cty.Value) (any, bool) {
 		return nil, ok
 	}
 	return out, true
+}
+
+// scalars reads a map of texts, numbers, true and false into map[string]any with
+// string, int64, float64 and bool.
+func (c *conversion) scalars(v cty.Value) (any, bool) {
+	const want = "a map of texts, numbers, true and false, in braces"
+	if !v.IsWhollyKnown() {
+		return nil, true
+	}
+	t := v.Type()
+	if !t.IsObjectType() && !t.IsMapType() {
+		return c.wrongType(c.at, v, want)
+	}
+	if v.LengthInt() == 0 {
+		return c.fail(c.at, "Unsuitable value", "must not be empty. Write: "+c.attr.name+" = "+c.attr.spec.example)
+	}
+	out, ok := map[string]any{}, true
+	places := itemPlaces(c.attr.expr)
+	for it := v.ElementIterator(); it.Next(); {
+		key, e := it.Element()
+		name := key.AsString()
+		at, written := places[name]
+		if !written {
+			at = c.at
+		}
+		switch {
+		case name == "" || strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || r == 0x7f }):
+			_, ok = c.fail(at, "Unsuitable value", "has a name that is empty, or has blanks or control characters at its ends.")
+		case e.IsNull():
+			_, ok = c.fail(at, "Unsuitable value", "must not hold null. Leave the name out, and its value is left as it is.")
+		case passwordForm.MatchString(name):
+			_, ok = c.fail(at, "Secret in the site file", "has a password in it, and a site file holds none. Leave it out; accounts are set by credential and monitoring.")
+			c.r.hide(at)
+		case e.Type() == cty.String:
+			out[name] = e.AsString()
+		case e.Type() == cty.Bool:
+			out[name] = e.True()
+		case e.Type() == cty.Number:
+			if n, accuracy := e.AsBigFloat().Int64(); accuracy == big.Exact {
+				out[name] = n
+				continue
+			}
+			out[name], _ = e.AsBigFloat().Float64()
+		default:
+			_, ok = c.wrongType(at, e, want)
+		}
+	}
+	if !ok {
+		return nil, false
+	}
+	return out, true
+}
+
+// passwordForm finds registry attributes that are passwords; rules about passwords
+// (MinimumPasswordScore) are none.
+var passwordForm = regexp.MustCompile(`(?i)(?:password|passphrase|secret|community|agentcommunity|privatekey)$`)
+
+// itemPlaces gives the place of each value of a map, as far as it is written as
+// one with plain names.
+func itemPlaces(expr hclsyntax.Expression) map[string]hcl.Range {
+	places := map[string]hcl.Range{}
+	written, ok := expr.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return places
+	}
+	for _, item := range written.Items {
+		if key, diags := item.KeyExpr.Value(nil); !diags.HasErrors() && key.Type() == cty.String && key.IsKnown() && !key.IsNull() {
+			places[key.AsString()] = item.ValueExpr.Range()
+		}
+	}
+	return places
 }
 
 func (c *conversion) durations(v cty.Value) (any, bool) {
@@ -413,7 +613,7 @@ func (c *conversion) durations(v cty.Value) (any, bool) {
 
 // get reads an attribute of a block: what is written, else the table's default,
 // else the zero value. It panics for a name that the table does not have.
-func get[T string | bool | int | time.Duration | [2]time.Duration | []string | plan.SecretRef](b *rawBlock, name string) T {
+func get[T string | bool | int | time.Duration | [2]time.Duration | []string | map[string]any | plan.SecretRef](b *rawBlock, name string) T {
 	if a := b.attr(name); a != nil {
 		v, _ := a.value.(T) // not set: it was reported, and the File will not exist
 		return v
@@ -442,7 +642,7 @@ func (a *attribute) defaultValue() any {
 	case durationPairType:
 		first, second, _ := strings.Cut(a.fallback, ", ")
 		return [2]time.Duration{bound(first), bound(second)}
-	case textType, secretType, textListType, constraintType, anyType, conditionType:
+	case textType, secretType, textListType, scalarMapType, constraintType, anyType, conditionType:
 	}
 	return a.fallback
 }

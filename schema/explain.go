@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -92,19 +93,35 @@ func canonicalName(name string) string {
 			return strings.Join(append(kept, parts[i+1:]...), ".")
 		}
 		at = rows[0]
-		if i+1 < len(parts) && at.label != nil && at.attribute(parts[i+1]) == nil && len(at.named(parts[i+1])) == 0 {
-			if i+2 == len(parts) && suggest(parts[i+1], append(at.attributeNames(), at.blockNames()...)) != "" {
-				continue // hardly a label
-			}
-			for _, row := range rows {
-				if row.variant == parts[i+1] {
-					at = row
-				}
-			}
-			i++ // a label
+		if i+1 == len(parts) || at.label == nil {
+			continue
 		}
+		variant := i+2 < len(parts) && slices.ContainsFunc(rows, func(row *block) bool { return row.variant == parts[i+1] })
+		if row := rowWith(rows, parts[i+1]); row != nil && !variant {
+			at = row
+			continue
+		}
+		if i+2 == len(parts) && suggest(parts[i+1], append(at.attributeNames(), at.blockNames()...)) != "" {
+			continue // hardly a label
+		}
+		for _, row := range rows {
+			if row.variant == parts[i+1] {
+				at = row
+			}
+		}
+		i++ // a label
 	}
 	return strings.Join(kept, ".")
+}
+
+// rowWith finds the row of a block that has an attribute or a block of a name.
+func rowWith(rows []*block, name string) *block {
+	for _, row := range rows {
+		if row.attribute(name) != nil || len(row.named(name)) > 0 {
+			return row
+		}
+	}
+	return nil
 }
 
 // blockTopics adds a block, its attributes and what is below.
@@ -117,7 +134,7 @@ func blockTopics(b *block, path string, out *[]Topic) {
 		if child.name == "site" {
 			below = ""
 		}
-		t := Topic{Name: joinPath(path, child.name), Kind: "block", Doc: child.doc, Later: child.later}
+		t := Topic{Name: joinPath(path, child.name), Kind: "block", Doc: child.text(), Later: child.later}
 		if child.label != nil {
 			t.Facts = append(t.Facts, Fact{"label", child.label.doc})
 		}
@@ -162,7 +179,7 @@ func howOften(b *block) string {
 }
 
 func attributeTopic(b *block, a *attribute, path string) Topic {
-	t := Topic{Name: joinPath(path, a.name), Kind: "attribute", Doc: a.doc, Later: a.later}
+	t := Topic{Name: joinPath(path, a.name), Kind: "attribute", Doc: a.text(), Later: a.later}
 	if a.later {
 		return t
 	}
@@ -231,65 +248,4 @@ func sentence(s string) string {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:] + "."
-}
-
-// Setting is what a folder says about one attribute.
-type Setting struct {
-	Path  string // below the site block, with labels: "ironic.baremetal.attempts"
-	Text  string // the expression as it is written, or the default
-	Place string // file:line that sets it; empty: the default holds
-}
-
-// Values gives what the folder says about an attribute: one setting, or one for
-// each block that may have it. What could be a secret is hidden.
-func (f *File) Values(name string) []Setting {
-	wanted := canonicalName(name)
-	var out []Setting
-	var look func(b *rawBlock, path string)
-	look = func(b *rawBlock, path string) {
-		for i := range b.spec.attrs {
-			spec := &b.spec.attrs[i]
-			if spec.later || joinPath(path, spec.name) != wanted {
-				continue
-			}
-			s := Setting{Path: joinPath(b.path, spec.name), Text: spec.fallback}
-			if s.Text == "" {
-				s.Text = "(" + spec.fallbackDoc + ")"
-			}
-			if a := b.attr(spec.name); a != nil {
-				s.Text, s.Place = f.written(a), place(a.at)
-			}
-			out = append(out, s)
-		}
-		blocks := b.blocks
-		for _, spec := range b.spec.blocks { // one that is left out has its defaults
-			if len(b.named(spec.name)) == 0 && !spec.later && !spec.many && spec.variant == "" && b.spec.name != "site" {
-				blocks = append(blocks, &rawBlock{spec: spec, path: joinPath(b.path, spec.name)})
-			}
-		}
-		for _, child := range blocks {
-			below := joinPath(path, child.spec.name)
-			if child.spec.name == "site" {
-				below = ""
-			}
-			look(child, below)
-		}
-	}
-	look(f.root, "")
-	for _, s := range out {
-		if s.Path == strings.TrimPrefix(name, "site.") { // with its label
-			return []Setting{s}
-		}
-	}
-	return out
-}
-
-// written is an attribute's expression as it stands in the file.
-func (f *File) written(a *rawAttr) string {
-	at := a.expr.Range()
-	src := f.sources[at.Filename]
-	if src == nil || src.hides(at) || at.End.Byte > len(src.bytes) {
-		return hiddenText
-	}
-	return string(at.SliceBytes(src.bytes))
 }

@@ -77,15 +77,19 @@ func TestValues(t *testing.T) {
 	if ds.HasErrors() {
 		t.Fatal(text(t, ds))
 	}
-	for name, want := range map[string][]Setting{
-		"ironic.attempts":           {{"ironic.a.attempts", "2 + 3", "site.hcl:18"}, {"ironic.b.attempts", "3", ""}},
+	for name, want := range map[string][][3]string{
+		"ironic.attempts":           {{"ironic.a.attempts", "5", "site.hcl:18"}, {"ironic.b.attempts", "3", ""}},
 		"site.ironic.b.attempts":    {{"ironic.b.attempts", "3", ""}},
-		"ironic.node_lock.max_wait": {{"ironic.a.node_lock.max_wait", "15m", ""}, {"ironic.b.node_lock.max_wait", `"1m"`, "site.hcl:24"}},
+		"ironic.node_lock.max_wait": {{"ironic.a.node_lock.max_wait", `"15m"`, ""}, {"ironic.b.node_lock.max_wait", `"1m"`, "site.hcl:24"}},
 		"netbox.token":              {{"netbox.token", `secret("netbox", "token")`, "site.hcl:5"}},
-		"netbox.site":               {{"netbox.site", "(the label of the site block)", ""}},
+		"netbox.site":               {{"netbox.site", "the label of the site block", ""}},
 		"dhcp.host":                 nil,
 	} {
-		if d := cmp.Diff(want, file.Values(name)); d != "" {
+		var have [][3]string
+		for _, o := range file.Values(name) {
+			have = append(have, [3]string{o.Path, o.Value, o.Place})
+		}
+		if d := cmp.Diff(want, have); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 	}

@@ -100,19 +100,21 @@ func inside(pieces []piece, line int) bool {
 // unixLines takes the carriage returns off line ends, but for those in heredocs,
 // which are part of a value.
 func unixLines(text []byte) []byte {
-	if !bytes.Contains(text, []byte("\r\n")) {
+	if !bytes.Contains(text, []byte("\r")) {
 		return text
 	}
 	pieces := untouchable(text)
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	var out bytes.Buffer
 	for i, line := range lines {
-		if bytes.HasSuffix(line, []byte("\r\n")) && !inside(pieces, i) {
-			out.Write(line[:len(line)-2])
-			out.WriteByte('\n')
+		if inside(pieces, i) {
+			out.Write(line)
 			continue
 		}
-		out.Write(line)
+		out.Write(bytes.TrimRight(line, "\r\n"))
+		if bytes.HasSuffix(line, []byte("\n")) {
+			out.WriteByte('\n')
+		}
 	}
 	return out.Bytes()
 }

@@ -130,7 +130,7 @@ func isReferencePart(tokens hclsyntax.Tokens, i int) bool {
 var tableNames = sync.OnceValues(func() (secret, plain map[string]bool) {
 	secret, plain = map[string]bool{}, map[string]bool{}
 	language().walkAttributes(func(_ *block, a *attribute) {
-		if a.typ == secretType || a.name == "monitoring" {
+		if a.typ == secretType {
 			secret[a.name] = true
 		} else {
 			plain[a.name] = true

@@ -126,11 +126,13 @@ func attributeSchema(a *attribute) node {
 	case textType:
 		out = textSchema(a)
 	case textListType:
-		list := node{"type": "array", "items": textSchema(a), "uniqueItems": true}
+		list := node{"type": "array", "items": textSchema(a), "uniqueItems": !a.mayRepeat}
 		if !a.mayBeEmpty {
 			list["minItems"] = 1
 		}
 		out = orTemplate(list)
+	case scalarMapType:
+		out = orTemplate(node{"type": "object", "additionalProperties": node{"type": []string{"string", "number", "boolean"}}, "minProperties": 1})
 	case secretType:
 		out = node{"type": "string", "pattern": secretPattern, "examples": []string{"${" + a.example + "}"}}
 	case conditionType:
@@ -165,7 +167,7 @@ func orTemplate(s node) node {
 }
 
 func attributeDoc(a *attribute) string {
-	text := plain(a.doc)
+	text := plain(a.text())
 	if a.typ == durationType && a.min != "" {
 		text += " From " + a.min + " to " + a.max + "."
 	}

@@ -23,7 +23,9 @@ func enrollBlock() *block {
 			{name: "required_version", typ: textType, check: isVersionConstraint, fallbackDoc: "any version", example: `">= 0.1"`, since: version01,
 				doc:    "The versions of enroll that may read this folder: comparisons with `=`, `!=`, `>`, `>=`, `<`, `<=` or `~>`, joined by commas.",
 				effect: "another version refuses the folder"},
-			{name: "include", later: true, doc: "Folders that are read first, to share settings between sites."},
+			{name: "include", typ: textListType, check: isIncludePath, fallbackDoc: "none", example: `["../common"]`, since: version01,
+				doc:    "Folders that are read first, to share settings between sites. What this folder sets wins; blocks of the same type and label are merged attribute by attribute, lists and maps are replaced whole. In an included folder the site block has no label.",
+				effect: "what is set where this folder sets nothing"},
 		},
 	}
 }
@@ -32,7 +34,7 @@ func variableBlock() *block {
 	return &block{
 		name: "variable", many: true, since: version01,
 		label: &label{name: "NAME", doc: "the name under which expressions find the value: `var.NAME`", example: "netbox_url", check: isIdentifier},
-		doc:   "A value that differs between runs. It is given by `--var NAME=VALUE` or by the environment variable `ENROLL_VAR_NAME`, else it has its default; a variable without either is an error.",
+		doc:   "A value that differs between runs. It is given by `--var NAME=VALUE`, by a line `NAME = VALUE` in a file named by `--var-file`, or by the environment variable `ENROLL_VAR_NAME` (the first of these wins), else it has its default; a variable without either is an error.",
 		attrs: []attribute{
 			{name: "type", typ: constraintType, fallbackDoc: "any type; given values are texts", example: "string", since: version01,
 				doc:    "`string`, `number`, `bool`, `list(string)`, `map(string)` and so on. Given values are read as that type.",
@@ -44,7 +46,16 @@ func variableBlock() *block {
 				doc:    "One sentence for people. It is shown when the value is missing.",
 				effect: "messages only"},
 		},
-		blocks: []*block{{name: "validation", later: true, doc: "A rule that a given value must fulfil."}},
+		blocks: []*block{{
+			name: "validation", many: true, since: version01,
+			doc: "A rule that the value must fulfil. There may be several.",
+			attrs: []attribute{
+				{name: "condition", typ: boolType, required: true, example: `length(var.netbox_url) > 0`, since: version01,
+					doc: "An expression over `var.NAME`.", effect: "a value for which it is false is refused"},
+				{name: "error_message", typ: textType, required: true, example: `"The address must not be empty."`, since: version01,
+					doc: "One sentence that says what is wanted.", effect: "what is said about a refused value"},
+			},
+		}},
 	}
 }
 
@@ -73,12 +84,7 @@ func siteBlock() *block {
 		blocks: append([]*block{netboxBlock()}, append(secretsBlocks(),
 			deviceClassBlock(), ironicBlock(), dhcpBlock(), bmcBlock(),
 			policyBlock(), tolerateBlock(),
-			&block{name: "limits", later: true, doc: "How much happens at once."},
-			&block{name: "owned_nodes", later: true, doc: "Harmless kinds that may be changed on owned nodes."},
-			&block{name: "verification", later: true, doc: "Normalisers for port names."},
-			&block{name: "syslog", later: true, doc: "Where BMCs send their logs."},
-			&block{name: "fleet_manager", later: true, doc: "The fleet manager of the site."},
-			&block{name: "workflow", later: true, doc: "The workflow engine of the site."},
+			limitsBlock(), ownedNodesBlock(), verificationBlock(), fleetManagerBlock(), workflowBlock(),
 		)...),
 	}
 }
@@ -99,39 +105,6 @@ func netboxBlock() *block {
 	}
 }
 
-func secretsBlocks() []*block {
-	backend := &label{name: "BACKEND", doc: "`env` or `vault`", example: "vault"}
-	const doc = "Where `secret(ITEM, FIELD)` is read. The values live in memory only."
-	return []*block{
-		{
-			name: "secrets", label: backend, variant: "env", required: true, since: version01,
-			doc: doc + " `env`: the environment variable PREFIX_ITEM_FIELD in upper case, everything but letters and digits replaced by `_`. For laboratories.",
-			attrs: []attribute{
-				{name: "prefix", typ: textType, fallback: "ENROLL_SECRET", check: isVariableName, example: `"ENROLL_SECRET"`, since: version01,
-					doc: "The first part of the variables' names.", effect: "which variables are read"},
-			},
-		},
-		{
-			name: "secrets", label: backend, variant: "vault", required: true, since: version01,
-			doc: doc + " `vault`: version 2 of the KV engine of Vault or OpenBao.",
-			attrs: []attribute{
-				{name: "url", typ: textType, required: true, check: isServiceURL, example: `"https://vault.example.net:8200"`, since: version01,
-					doc: "The vault's base address, without `/v1`.", effect: "where secrets are read"},
-				{name: "mount", typ: textType, fallback: "secret", check: isVaultPath, example: `"secret"`, since: version01,
-					doc: "Where the KV engine is mounted.", effect: "which engine is read"},
-				{name: "prefix", typ: textType, fallbackDoc: "none", mayBeEmpty: true, check: isVaultPath, example: `"lon14"`, since: version01,
-					doc: "The path before the item's name.", effect: "which items are read"},
-				{name: "token_env", typ: textType, fallback: "VAULT_TOKEN", check: isVariableName, example: `"VAULT_TOKEN"`, since: version01,
-					doc: "The environment variable that holds the vault's token.", effect: "login at the vault"},
-				caFile(),
-			},
-		},
-		{name: "secrets", label: backend, variant: "onepassword", later: true, instead: "Write secrets \"vault\" or secrets \"env\".", doc: "1Password Connect."},
-		{name: "secrets", label: backend, variant: "age", later: true, instead: "Write secrets \"vault\" or secrets \"env\".", doc: "One file encrypted with age."},
-		{name: "secrets", label: backend, variant: "command", later: true, instead: "Write secrets \"vault\" or secrets \"env\".", doc: "A program that prints JSON."},
-	}
-}
-
 func deviceClassBlock() *block {
 	return &block{
 		name: "device_class", many: true, required: true, since: version01,
@@ -149,7 +122,7 @@ func deviceClassBlock() *block {
 // caFile is the same everywhere.
 func caFile() attribute {
 	return attribute{name: "ca_file", typ: textType, path: true, check: isPath, fallbackDoc: "the system's certificates", example: `"ca.pem"`, since: version01,
-		doc: "PEM file with the certificates that the server's certificate must lead to. A relative path begins at the site's folder.", effect: "which certificates are accepted"}
+		doc: "PEM file with the certificates that the server's certificate must lead to. A relative path begins at the folder of the file that sets it.", effect: "which certificates are accepted"}
 }
 
 func timeout(fallback string) attribute {

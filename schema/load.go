@@ -2,19 +2,23 @@ package schema
 
 import (
 	"io/fs"
-	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/enroll-dev/enroll/plan"
 )
 
 // Options are what a folder's meaning depends on beside its files.
 type Options struct {
-	// Vars are the values given for variables, by name.
+	// Vars are the values given for variables on the command line, by name. They
+	// win over VarFiles, and those over Env, the values of the environment.
 	Vars map[string]string
+	// VarFiles are files of lines NAME = VALUE (with the ending .json: one object).
+	// Later ones win.
+	VarFiles []string
+	// Env are the values of variables ENROLL_VAR_NAME, by NAME.
+	Env map[string]string
 	// Version is the program's own version, for required_version. Empty: the
 	// constraint's form is checked only.
 	Version string
@@ -32,7 +36,7 @@ type File struct {
 	bmc     *rawBlock // nil: no bmc block
 	sources map[string]*source
 	scope   *scope
-	root    *rawBlock // all files, evaluated
+	root    *rawBlock // all folders, merged and evaluated
 }
 
 // Load reads all *.hcl files of a folder as one. The File is nil when a
@@ -40,88 +44,45 @@ type File struct {
 func Load(dir string, opts Options) (*File, Diagnostics) {
 	r := newReporter()
 	r.now = opts.Now
-	files := r.folder(dir, opts.Files)
-	names := make([]string, len(files))
-	for i, f := range files {
-		names[i] = f.Name
-	}
-	root := r.decode(names)
-	if !r.versionFits(root, opts.Version) {
+	folders := r.layers(dir, opts)
+	if folders.unfit || len(folders.trees) == 0 {
 		return nil, r.finish()
 	}
-	sc := r.newScope(root, opts.Vars)
+	root := folders.trees[0]
+	for _, over := range folders.trees[1:] {
+		r.merge(root, over)
+	}
+	r.checkRequired(root)
+	sc := r.newScope(root, opts)
 	for _, b := range root.named("site") {
 		r.evaluateBlock(b, sc)
 	}
 	file := &File{sources: r.sources, scope: sc, root: root}
 	for _, b := range root.named("site") { // there is one at most
 		file.site = r.site(b)
-		file.site.Dir, file.site.Files = dir, below(files)
+		file.site.Dir, file.site.Files = dir, folders.read
 		for _, bmc := range b.named("bmc") {
 			file.bmc = bmc
+		}
+	}
+	for _, own := range folders.own {
+		read := own.sources()
+		if file.site != nil {
+			file.site.Files = append(file.site.Files, read...)
 		}
 	}
 	ds := r.finish()
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	resolvePaths(file.site, dir)
 	for _, src := range r.sources {
 		src.hiddenSpans() // sorted now: Settings may run in many goroutines
 	}
 	return file, ds
 }
 
-// below names files as they are called inside their folder: a plan that was made
-// in one checkout may be applied in another.
-func below(files []plan.SourceFile) []plan.SourceFile {
-	out := make([]plan.SourceFile, len(files))
-	for i, f := range files {
-		out[i] = plan.SourceFile{Name: filepath.Base(f.Name), SHA256: f.SHA256}
-	}
-	return out
-}
-
 // Site is the site as plain data. Do not change it.
 func (f *File) Site() *plan.Site { return f.site }
-
-// resolvePaths lets relative paths begin at the site's folder.
-func resolvePaths(s *plan.Site, dir string) {
-	paths := []*string{&s.NetBox.CAFile, &s.Secrets.CAFile}
-	for i := range s.Ironics {
-		paths = append(paths, &s.Ironics[i].CAFile)
-	}
-	if s.DHCP != nil {
-		paths = append(paths, &s.DHCP.IdentityFile, &s.DHCP.KnownHostsFile)
-	}
-	if s.BMC != nil {
-		paths = append(paths, &s.BMC.CAFile)
-	}
-	for _, p := range paths {
-		if *p != "" && !filepath.IsAbs(*p) {
-			*p = filepath.Join(dir, *p)
-		}
-	}
-}
-
-// versionFits evaluates the enroll block, and reports a constraint that this
-// version does not fulfil.
-func (r *reporter) versionFits(root *rawBlock, version string) bool {
-	fits := true
-	for _, b := range root.named("enroll") {
-		r.evaluateBlock(b, &scope{values: map[string]cty.Value{}})
-		a := b.attr("required_version")
-		if a == nil || a.value == nil {
-			continue
-		}
-		if !versionFits(a.value.(string), version) {
-			fits = false
-			r.diags = nil // what else is wrong may only be so for this version
-			r.error(a.expr.Range(), "Other version of enroll needed", "This folder is for enroll %s, and this is enroll %s. Use a version that fits; `enroll version` tells which one is installed.", a.value, version)
-		}
-	}
-	return fits
-}
 
 // place is where an attribute stands, as plan.Site.Set says it.
 func place(at hcl.Range) string { return fromHCLRange(at).String() }

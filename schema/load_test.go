@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -59,7 +60,7 @@ func device() *plan.Intent {
 		Manufacturer: "Dell", Model: "PowerEdge XE9680", DeviceTypeSlug: "poweredge-xe9680", Rack: "r01", Position: "10", Tags: []string{"lab"},
 		URL:          "https://netbox.example.net/dcim/devices/7/",
 		CustomFields: map[string]any{"bmc_name": "gpu-001-oob", "nothing": nil, "n": 5.0}, ConfigContext: map[string]any{"ntp": map[string]any{"servers": []any{"ntp1.example.net"}}},
-		NTPServers: []string{"192.0.2.123"},
+		NTPServers: []string{"192.0.2.123"}, OOB: netip.MustParseAddr("192.0.2.9"),
 	}
 }
 
@@ -70,8 +71,13 @@ func TestSite(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, ds := load(string(src), Options{Version: "0.1.0", Vars: map[string]string{"port": "2222"}})
-	if len(ds) > 0 {
+	if len(ds) != 1 || ds[0].Summary != "Not used by this version" {
 		t.Fatal(text(t, ds))
+	}
+	for _, path := range file.Unused() {
+		if !strings.Contains(ds[0].Detail, path) {
+			t.Errorf("%s is not used, and nobody says so: %s", path, ds[0].Detail)
+		}
 	}
 	site := *file.Site()
 	if len(site.Files) != 1 || site.Files[0].Name != "site.hcl" || len(site.Files[0].SHA256) != 64 {
@@ -90,12 +96,12 @@ func TestSite(t *testing.T) {
 		Name:          "lon14",
 		ConfigureDHCP: true, ConfigureBMC: true, IronicEnrol: true, RecordPlatformClass: true,
 		NetBox:  plan.NetBoxSettings{URL: "https://netbox.example.net/base", Token: plan.SecretRef{Item: "netbox", Field: "token"}, Site: "london-14", CAFile: "/etc/ssl/nb.pem", Timeout: 10 * time.Second},
-		Secrets: plan.SecretsSettings{Backend: "vault", URL: "https://vault.example.net:8200", Mount: "kv/infra", Prefix: "lon14", TokenEnv: "LON14_TOKEN", CAFile: "ca.pem"},
+		Secrets: plan.SecretsSettings{Backend: "vault", URL: "https://vault.example.net:8200", Mount: "kv/infra", Prefix: "lon14", TokenEnv: "LON14_TOKEN", CAFile: "ca.pem", Timeout: 30 * time.Second},
 		Classes: []plan.DeviceClass{{Name: "COMPUTE_GPU", Roles: []string{"gpu-compute"}, GPU: true}, {Name: "COMPUTE_CPU", Roles: []string{"compute", "hypervisor"}}},
 		Ironics: []plan.IronicSettings{{
 			Name: "baremetal", Endpoint: "http://ironic.example.net:6385", DeviceClasses: []string{"COMPUTE_GPU"}, EnrolProject: "2f3c", SchedulerTrait: "HW_ARCH_X86_64",
 			CleaningDeadline: 2 * time.Hour, InspectDeadline: 30 * time.Minute, LockMaxWait: 5 * time.Minute, LockBackoffMin: time.Second, LockBackoffMax: 20 * time.Second,
-			Attempts: 2, CAFile: "ironic.pem", Timeout: 20 * time.Second,
+			Attempts: 2, CAFile: "ironic.pem", Timeout: 20 * time.Second, SwitchToIPMI: true,
 		}, {
 			Name: "cpu", Cloud: "lon14", DeviceClasses: []string{"COMPUTE_CPU"},
 			CleaningDeadline: 3 * time.Hour, InspectDeadline: time.Hour, LockMaxWait: 15 * time.Minute, LockBackoffMin: 10 * time.Second, LockBackoffMax: time.Minute,
@@ -106,12 +112,39 @@ func TestSite(t *testing.T) {
 			Service: "dnsmasq", Directory: "/etc/dnsmasq.d/enroll", Unit: "dnsmasq@bmc", NameSuffix: "", Subnets: []string{"192.0.2.0/24", "2001:db8::/64"},
 			Timeouts: plan.DHCPTimeouts{Connect: 5 * time.Second, Login: 6 * time.Second, Command: 7 * time.Second, Transfer: 120 * time.Second}, Settle: 0,
 		},
-		BMC: &plan.BMCSettings{CAFile: "bmc.pem", RestrictBoot: false, Timeout: 15 * time.Second, ReadyBudget: 10 * time.Minute},
+		BMC: &plan.BMCSettings{
+			CAFile: "bmc.pem", RestrictBoot: false, Timeout: 15 * time.Second, ReadyBudget: 10 * time.Minute,
+			Pins: []string{"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}, MinTLSVersion: "1.3",
+			Monitoring: plan.SecretRef{Item: "ipmi_exporter", Field: "password"}, MonitoringUser: plan.SecretRef{Item: "ipmi_exporter", Field: "username"},
+			TimeZone: "Europe/London", Syslog: &plan.SyslogSettings{Port: 6514, Protocol: "tls"},
+			Security: &plan.SecuritySettings{HTTP: ptr(false), HostInterface: ptr(true), SNMP: "off", MinTLSVersion: "1.3", LockoutAttempts: ptr(5), LockoutDuration: time.Minute},
+			BIOS: []plan.BIOSSettings{
+				{Class: "DELLPOWEREDGEXE9680", Attributes: map[string]any{"BootMode": "Uefi", "Cores": int64(32), "Turbo": true, "Ratio": 1.5}},
+				{Class: "H200_DELLPOWEREDGEXE9680_IB_01", Attributes: map[string]any{"BootMode": "Uefi"}},
+			},
+			IDRAC: &plan.VendorSettings{RestrictBoot: ptr(true), Attributes: map[string]any{"WebServer.1.HttpsRedirection": "Enabled"}, Lockdown: ptr(true), IPBlocking: ptr(false)},
+			XCC:   &plan.VendorSettings{KCS: ptr(false), FirmwareRollback: ptr(false)}, AMI: &plan.VendorSettings{VirtualMedia: ptr(true)},
+			Supermicro: &plan.VendorSettings{RestrictBoot: ptr(false), Lockdown: ptr(false)}, Generic: &plan.VendorSettings{Manager: "BMC"},
+		},
+		Limits:       plan.Limits{Devices: 8, RequestsPerBMC: 2, Reboots: 4, RebootsPerRack: 1, DHCPBatch: 10},
+		OwnedNodes:   plan.OwnedNodes{Release: []string{"bmc.ntp", "bmc.syslog"}},
+		Verification: plan.Verification{PortNames: map[string][]string{"cumulus-linux": {"case", "abbreviation"}, "sonic": {"spaces"}}},
+		FleetManager: &plan.FleetManagerSettings{URL: "https://fleet.example.net", Token: plan.SecretRef{Item: "fleet", Field: "token"}, CAFile: "fleet.pem", Timeout: 5 * time.Second},
+		Workflow:     &plan.WorkflowSettings{Address: "temporal.example.net:7233", Namespace: "enroll", TaskQueue: "enroll-lon14", CAFile: "temporal.pem"},
 	}
 	if d := cmp.Diff(want, site); d != "" {
 		t.Errorf("-want +have:\n%s", d)
 	}
+	settings, ds := file.Settings(device())
+	if len(ds) > 0 {
+		t.Fatal(text(t, ds))
+	}
+	if d := cmp.Diff([][]string{{"ntp1.example.net", "ntp-lon14.example.net"}, {"syslog-lon14.example.net"}}, [][]string{settings.NTPServers, settings.SyslogServers}); d != "" {
+		t.Error(d)
+	}
 }
+
+func ptr[T any](v T) *T { return &v }
 
 func lineOf(t *testing.T, at string) int {
 	t.Helper()
@@ -161,6 +194,12 @@ func TestDefaults(t *testing.T) {
 	if d.Port != 22 || d.Unit != "dnsmasq" || d.NameSuffix != "-bmc" || d.Settle != 2*time.Second || d.Directory != "/etc/dnsmasq.d/enroll" ||
 		d.Timeouts != (plan.DHCPTimeouts{Connect: two, Login: two, Command: two, Transfer: two}) {
 		t.Errorf("dhcp %+v", d)
+	}
+	if l := s.Limits; l != (plan.Limits{Devices: 16, RequestsPerBMC: 1, Reboots: 5, RebootsPerRack: 2, DHCPBatch: 50}) {
+		t.Errorf("limits %+v", l)
+	}
+	if s.FleetManager != nil || s.Workflow != nil || s.OwnedNodes.Release != nil || s.BMC.Security != nil || s.BMC.IDRAC != nil {
+		t.Errorf("what is not written is there: %+v", s)
 	}
 	if b := s.BMC; !b.RestrictBoot || b.Insecure || b.Timeout != 30*time.Second || b.ReadyBudget != 30*time.Minute {
 		t.Errorf("bmc %+v", b)

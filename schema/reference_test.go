@@ -2,8 +2,10 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // TestGeneratedReference keeps REFERENCE.md what the table says. `make docs`
@@ -17,7 +19,7 @@ func referencePage() string {
 	b.WriteString("<!-- Generated from the table in schema/language.go by `make docs`. Do not edit. -->\n\n# The site language\n\n" +
 		"HCL, the syntax that Terraform uses. " + language().doc + " `enroll validate DIR` checks a folder without any network;\n" +
 		"[sites/demo](../sites/demo/site.hcl) is an example to copy.\n\n" +
-		"Durations are texts with a unit: `\"500ms\"`, `\"30s\"`, `\"15m\"`, `\"1h30m\"`. Relative paths begin at the site's folder.\n" +
+		"Durations are texts with a unit: `\"500ms\"`, `\"30s\"`, `\"15m\"`, `\"1h30m\"`. Relative paths begin at the folder of the file that sets them.\n" +
 		"A secret is written as a reference, `secret(\"ITEM\", \"FIELD\")`, and as nothing else: it cannot be put into a text,\n" +
 		"compared, printed, or used for an attribute that is no secret.\n\n## Blocks\n\n```\n")
 	outline(&b, language(), "")
@@ -37,9 +39,15 @@ func referencePage() string {
 	for _, name := range sortedNames(stepType()) {
 		fmt.Fprintf(&b, "| `step.%s` | %s |\n", name, steps[name])
 	}
-	b.WriteString("\n## Functions\n\nAll are pure: no clock, no environment, no network, no files.\n\n| function | value | example |\n|---|---|---|\n")
-	for _, f := range functionTable() {
-		fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", f.signature, f.doc, f.example)
+	b.WriteString("\n## Functions\n\nThe list is closed. All are pure: no clock, no environment, no network. `file` and `templatefile` read files of the folder\n" +
+		"that the site file stands in, and nothing outside of it; what they read is part of a plan's inputs.\n")
+	for _, group := range functionGroups() {
+		fmt.Fprintf(&b, "\n### %s\n\n| function | value | example |\n|---|---|---|\n", group)
+		for _, f := range functionTable() {
+			if f.group == group {
+				fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", f.signature, f.doc, f.example)
+			}
+		}
 	}
 	b.WriteString("\nIn the expressions of `policy` blocks there are four more, and no `secret`:\n\n| function | value | example |\n|---|---|---|\n")
 	for _, f := range policyFunctionTable() {
@@ -81,7 +89,7 @@ func blockPage(b *strings.Builder, spec *block, path string) {
 	if spec.variant != "" {
 		title += ` "` + spec.variant + `"`
 	}
-	fmt.Fprintf(b, "\n## %s\n\n%s Since %s.\n", title, spec.doc, spec.since)
+	fmt.Fprintf(b, "\n## %s\n\n%s Since %s.\n", title, spec.text(), spec.since)
 	if spec.label != nil && spec.variant == "" {
 		fmt.Fprintf(b, "\nThe label is %s, for example `%s \"%s\"`.\n", spec.label.doc, spec.name, spec.label.example)
 	}
@@ -95,7 +103,7 @@ func blockPage(b *strings.Builder, spec *block, path string) {
 			b.WriteString("\n| attribute | type | default | meaning | decides | since |\n|---|---|---|---|---|---|\n")
 			first = false
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s<br>`%s = %s` | %s | %s |\n", a.name, typeCell(a), defaultCell(a), a.doc, a.name, a.example, a.effect, a.since)
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s<br>`%s = %s` | %s | %s |\n", a.name, typeCell(a), defaultCell(a), a.text(), a.name, a.example, a.effect, a.since)
 	}
 	for _, child := range spec.blocks {
 		next := path + spec.name + "."
@@ -179,7 +187,7 @@ func TestTable(t *testing.T) {
 				t.Errorf("%s: bounds %q and %q", name, a.min, a.max)
 			}
 		}
-		if a.typ == durationType && (a.defaultValue() == nil || bound(a.fallback) < bound(a.min) || bound(a.fallback) > bound(a.max)) {
+		if a.typ == durationType && a.fallback != "" && (bound(a.fallback) < bound(a.min) || bound(a.fallback) > bound(a.max)) {
 			t.Errorf("%s: default %q", name, a.fallback)
 		}
 		if seen[b.name+b.variant+a.name] {
@@ -197,36 +205,29 @@ func TestTable(t *testing.T) {
 // TestExamples evaluates every example of the table at its place: what messages
 // tell people to write is accepted.
 func TestExamples(t *testing.T) {
-	var b strings.Builder
-	var write func(spec *block, indent string, skip map[string]bool)
-	write = func(spec *block, indent string, skip map[string]bool) {
-		for i := range spec.attrs {
-			if a := &spec.attrs[i]; !a.later && !skip[a.name] {
-				fmt.Fprintf(&b, "%s%s = %s\n", indent, a.name, a.example)
-			}
-		}
-		for _, child := range spec.blocks {
-			if child.later || child.variant == "env" || child.free || child.name == "variable" {
-				continue
-			}
-			fmt.Fprintf(&b, "%s%s {\n", indent, strings.TrimSuffix(blockExample(child), " { … }"))
-			write(child, indent+"  ", skip)
-			b.WriteString(indent + "}\n")
-		}
-	}
-	// One of each pair that excludes each other.
-	write(language(), "", map[string]bool{"cloud": true, "identity_file": true, "known_hosts_file": true, "insecure": true, "insecure_reason": true, "warn": true, "require_approval": true})
-	if _, ds := load(b.String(), Options{Version: "0.1.0"}); len(ds) > 0 {
-		t.Error(text(t, ds))
+	// Of what excludes each other each run leaves out all but one.
+	for _, without := range []string{
+		"cloud clouds clouds_file secure secure_file identity_file known_hosts_file insecure tls.reason bmc.ca_file | env | token_file app_role kubernetes",
+		"endpoint clouds_file secure_file identity known_hosts ca_file pins | vault | token_file app_role kubernetes",
+		"endpoint clouds secure identity known_hosts ca_file pins | vault | token_env app_role kubernetes",
+		"endpoint clouds secure identity known_hosts ca_file pins | vault | token_env token_file kubernetes secret_id_file",
+		"endpoint clouds secure identity known_hosts ca_file pins | vault | token_env token_file app_role",
+		"endpoint clouds secure identity known_hosts ca_file pins | onepassword | token_env",
+		"endpoint clouds secure identity known_hosts ca_file pins | onepassword | token_file",
+		"endpoint clouds secure identity known_hosts ca_file pins | age | identity_env",
+		"endpoint clouds secure identity known_hosts ca_file pins | command |",
+	} {
+		parts := strings.Split(without, "|")
+		examples(t, strings.TrimSpace(parts[1]), strings.Fields(parts[0]), strings.Fields(parts[2]))
 	}
 	for _, f := range functionTable() {
 		if f.name == "try" || f.name == "can" { // they look at custom fields
 			continue
 		}
 		src := minimal("", "  bmc {\n    credential = secret(\"x\", \"y\")\n    hostname = can("+f.example+") ? \"yes\" : \"no\"\n  }\n")
-		file, ds := load(src, Options{})
+		file, ds := Load("", Options{Files: fstest.MapFS{"site.hcl": {Data: []byte(src)}, "banner.txt": {Data: []byte("x")}, "motd.tmpl": {Data: []byte("${name}")}}})
 		if ds.HasErrors() {
-			if f.name != "secret" && f.name != "concat" { // secret: not in a condition; concat: a variable
+			if f.name != "secret" { // not in a condition
 				t.Errorf("%s: %s", f.name, text(t, ds))
 			}
 			continue
@@ -235,5 +236,38 @@ func TestExamples(t *testing.T) {
 		if ds.HasErrors() || s.Hostname != "yes" {
 			t.Errorf("example of %s: %q %v", f.name, s.Hostname, ds)
 		}
+	}
+}
+
+// examples writes a folder of all examples but some, with one secrets backend.
+// skipSecrets are left out of its block only.
+func examples(t *testing.T, backend string, skip, skipSecrets []string) {
+	t.Helper()
+	var b strings.Builder
+	var write func(spec *block, indent string, skip []string)
+	write = func(spec *block, indent string, skip []string) {
+		for i := range spec.attrs {
+			if a := &spec.attrs[i]; !a.later && !slices.Contains(skip, a.name) && !slices.Contains(skip, spec.name+"."+a.name) {
+				fmt.Fprintf(&b, "%s%s = %s\n", indent, a.name, a.example)
+			}
+		}
+		for _, child := range spec.blocks {
+			if child.later || child.variant != "" && child.variant != backend || child.free || child.name == "variable" || slices.Contains(skip, child.name) {
+				continue
+			}
+			left := skip
+			if child.variant != "" {
+				left = skipSecrets
+			}
+			fmt.Fprintf(&b, "%s%s {\n", indent, strings.TrimSuffix(blockExample(child), " { … }"))
+			write(child, indent+"  ", left)
+			b.WriteString(indent + "}\n")
+		}
+	}
+	write(language(), "", append(skip, "include", "ntp_servers", "config", "warn", "require_approval"))
+	_, ds := load(b.String(), Options{Version: "0.1.0"})
+	ds = slices.DeleteFunc(ds, func(d Diagnostic) bool { return d.Summary == "Not used by this version" })
+	if ds.HasErrors() || len(ds) > 0 && slices.Contains(skip, "insecure") {
+		t.Errorf("with secrets %q without %v, %v: %s", backend, skip, skipSecrets, text(t, ds))
 	}
 }

@@ -80,6 +80,9 @@ func writeDiagnostic(b *strings.Builder, d *Diagnostic, p painter) {
 		}
 		fmt.Fprintf(b, "  %s\n", p(dim, printable(place)))
 		writeCode(b, s, p, shade)
+		for _, v := range s.Values {
+			fmt.Fprintf(b, "     │ %s\n", p(dim, printable(v.Traversal+" "+v.Statement)))
+		}
 	} else if !d.Range.IsZero() {
 		fmt.Fprintf(b, "  %s\n", p(dim, printable(d.Range.String())))
 	}

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"strings"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -15,6 +17,9 @@ import (
 type scope struct {
 	values    map[string]cty.Value
 	functions map[string]function.Function
+	// folders have functions of their own: what file reads depends on where the
+	// expression stands.
+	folders map[string]map[string]function.Function
 }
 
 func (sc *scope) with(root string, value cty.Value) *scope {
@@ -24,35 +29,44 @@ func (sc *scope) with(root string, value cty.Value) *scope {
 			values[n] = v
 		}
 	}
-	return &scope{values: values, functions: sc.functions}
+	return &scope{values: values, functions: sc.functions, folders: sc.folders}
 }
 
 func (sc *scope) context() *hcl.EvalContext {
 	return &hcl.EvalContext{Variables: sc.values, Functions: sc.functions}
 }
 
+// contextIn is context for an expression that stands in a folder.
+func (sc *scope) contextIn(folder string) *hcl.EvalContext {
+	if own := sc.folders[folder]; own != nil {
+		return &hcl.EvalContext{Variables: sc.values, Functions: own}
+	}
+	return sc.context()
+}
+
 // newScope evaluates variables, then locals.
-func (r *reporter) newScope(root *rawBlock, given map[string]string) *scope {
-	sc := &scope{values: map[string]cty.Value{}, functions: functionMap()}
+func (r *reporter) newScope(root *rawBlock, opts Options) *scope {
+	sc := &scope{values: map[string]cty.Value{}, functions: functionMap(), folders: map[string]map[string]function.Function{}}
+	for dir, files := range r.files {
+		sc.folders[dir] = files.functions(sc.functions)
+	}
+	values := r.givenValues(opts)
 	vars := map[string]cty.Value{}
 	for _, b := range root.named("variable") {
-		vars[b.label] = r.variable(b, sc, given)
+		vars[b.label] = r.variable(b, sc, values)
 	}
-	if !r.broken {
-		for _, name := range sortedNames(given) {
-			if _, declared := vars[name]; !declared {
-				d := r.warn(hcl.Range{}, "Value for an unknown variable", "A value is given for the variable %s, but the folder has no variable block of that name. It is not used.", quote(name))
-				d.Suggestion = suggest(name, sortedNames(vars))
-				d.Detail += didYouMean(d.Suggestion)
-			}
+	r.unknownGiven(values, vars)
+	sc = sc.with("var", cty.ObjectVal(vars))
+	for _, b := range root.named("variable") {
+		if vars[b.label].IsWhollyKnown() {
+			r.validate(b, sc, values[b.label])
 		}
 	}
-	sc = sc.with("var", cty.ObjectVal(vars))
 	return r.locals(root, sc)
 }
 
 // variable gives the value of a variable: the given one, else the default.
-func (r *reporter) variable(b *rawBlock, sc *scope, given map[string]string) cty.Value {
+func (r *reporter) variable(b *rawBlock, sc *scope, values map[string]given) cty.Value {
 	unknown := cty.DynamicVal
 	typ := cty.DynamicPseudoType
 	if a := b.attr("type"); a != nil {
@@ -79,12 +93,16 @@ func (r *reporter) variable(b *rawBlock, sc *scope, given map[string]string) cty
 			fallback = v
 		}
 	}
-	text, isGiven := given[b.label]
+	g, isGiven := values[b.label]
 	switch {
 	case isGiven:
-		v, ok := givenValue(text, typ)
+		v, ok := g.convert(typ)
 		if !ok {
-			r.error(b.at, "Unsuitable value", "The value given for variable %s must be of the type %s.", quote(b.label), typeexpr.TypeString(typ))
+			at := g.at
+			if at.Filename == "" || at.Start.Line == 0 {
+				at = b.at
+			}
+			r.error(at, "Unsuitable value", "The value given for variable %s (%s) must be of the type %s.", quote(b.label), g.from, typeexpr.TypeString(typ))
 			return unknown
 		}
 		return v
@@ -95,8 +113,48 @@ func (r *reporter) variable(b *rawBlock, sc *scope, given map[string]string) cty
 	if a := b.attr("description"); a != nil && a.value != nil {
 		detail = " It is described as: " + a.value.(string)
 	}
-	r.error(b.at, "Value missing", "The variable %s has no default, and no value is given. Give one: --var %s=VALUE, or the environment variable ENROLL_VAR_%s.%s", quote(b.label), b.label, b.label, detail)
+	r.error(b.at, "Value missing", "The variable %s has no default, and no value is given. Give one: --var %s=VALUE, a line in a file for --var-file, or the environment variable ENROLL_VAR_%s.%s", quote(b.label), b.label, b.label, detail)
 	return unknown
+}
+
+// validate checks a variable's value against its validation blocks. They may
+// use variables only.
+func (r *reporter) validate(b *rawBlock, sc *scope, g given) {
+	for _, rule := range b.named("validation") {
+		condition, message := rule.attr("condition"), rule.attr("error_message")
+		if condition == nil || message == nil {
+			continue // it was reported
+		}
+		if !r.usesVariable(condition, b.label) {
+			continue
+		}
+		said, _ := r.goValue(message, sc)
+		holds, ok := r.goValue(condition, sc)
+		if !ok || holds != false {
+			continue
+		}
+		text, _ := said.(string)
+		from := "its default"
+		if g.from != "" {
+			from = "given by " + g.from
+		}
+		d := r.error(condition.expr.Range(), "Value refused", "The value of variable %s (%s) is refused: %s", quote(b.label), from, text)
+		if !isSensitiveName(b.label) {
+			d.values = valuesOf([]reference{{steps: hcl.Traversal{hcl.TraverseRoot{Name: "var"}, hcl.TraverseAttr{Name: b.label}}}}, sc)
+		}
+	}
+}
+
+// usesVariable refuses a condition that does not look at its own variable: it
+// would judge something else.
+func (r *reporter) usesVariable(a *rawAttr, name string) bool {
+	for _, t := range a.expr.Variables() {
+		if root, second := (reference{steps: t}).names(); root == "var" && second == name {
+			return true
+		}
+	}
+	r.error(a.expr.Range(), "Unsuitable condition", "The condition must look at the variable that it belongs to: var.%s.", name)
+	return false
 }
 
 // givenValue reads a value of the command line or the environment. Texts are
@@ -157,7 +215,11 @@ func (w *localWalk) visit(name string) {
 	a := w.attrs[name]
 	for i, n := range w.active {
 		if n == name {
-			w.r.error(a.at, "Locals need each other", "These locals need each other in a circle: %s. Take one of them out of it.", listed(w.active[i:], "and"))
+			var path []string
+			for _, n := range circle(w.active[i:]) {
+				path = append(path, "local."+n+" ("+place(w.attrs[n].at)+")")
+			}
+			w.r.error(a.at, "Locals need each other", "These locals need each other in a circle: %s. Take one of them out of it.", strings.Join(path, " → "))
 			w.values[name] = cty.DynamicVal
 			return
 		}

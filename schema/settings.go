@@ -13,7 +13,7 @@ func deviceType() map[string]cty.Type {
 	return map[string]cty.Type{
 		"name": cty.String, "id": cty.Number, "serial": cty.String, "site": cty.String, "status": cty.String,
 		"role": cty.String, "class": cty.String, "gpu": cty.Bool, "manufacturer": cty.String, "model": cty.String,
-		"device_type": cty.String, "platform": cty.String, "rack": cty.String, "position": cty.String,
+		"device_type": cty.String, "platform": cty.String, "rack": cty.String, "position": cty.String, "oob_ip": cty.String,
 		"tags": cty.List(cty.String), "custom_fields": cty.DynamicPseudoType, "config_context": cty.DynamicPseudoType,
 	}
 }
@@ -26,6 +26,7 @@ func deviceDocs() map[string]string {
 		"class": "label of the `device_class` that has the role", "gpu": "whether that class has GPUs",
 		"manufacturer": "name of the manufacturer", "model": "model of the device type", "device_type": "slug of the device type",
 		"platform": "slug of the platform", "rack": "name of the rack", "position": "rack unit, a text such as `10` or `10.5`",
+		"oob_ip":        "the out-of-band address, a text without a prefix length",
 		"tags":          "slugs of the tags, a list of texts",
 		"custom_fields": "the custom fields by name; a field that may be missing is read with `try`", "config_context": "the rendered config context",
 	}
@@ -49,8 +50,12 @@ func deviceValue(i *plan.Intent) cty.Value {
 		}
 		tags = cty.ListVal(list)
 	}
+	oob := ""
+	if i.OOB.IsValid() {
+		oob = i.OOB.String()
+	}
 	return cty.ObjectVal(map[string]cty.Value{
-		"name": textOrNull(i.Name), "id": cty.NumberIntVal(i.ID), "serial": textOrNull(i.Serial), "site": textOrNull(i.Site), "status": textOrNull(i.Status),
+		"oob_ip": textOrNull(oob), "name": textOrNull(i.Name), "id": cty.NumberIntVal(i.ID), "serial": textOrNull(i.Serial), "site": textOrNull(i.Site), "status": textOrNull(i.Status),
 		"role": textOrNull(i.Role), "class": textOrNull(i.Class), "gpu": cty.BoolVal(i.GPU), "manufacturer": textOrNull(i.Manufacturer), "model": textOrNull(i.Model),
 		"device_type": textOrNull(i.DeviceTypeSlug), "platform": textOrNull(i.Platform), "rack": textOrNull(i.Rack), "position": textOrNull(i.Position),
 		"tags": tags, "custom_fields": jsonObject(i.CustomFields), "config_context": jsonObject(i.ConfigContext),
@@ -109,25 +114,24 @@ func (f *File) Settings(intent *plan.Intent) (plan.Settings, Diagnostics) {
 	}
 	r := &reporter{sources: f.sources}
 	sc := f.scope.with("device", deviceValue(intent))
-	for _, a := range f.bmc.attrs {
-		if !a.spec.perDevice {
-			continue
-		}
+	for _, a := range perDevice(f.bmc) {
 		value, ok := r.goValue(a, sc)
 		if !ok || value == nil {
 			r.explainNulls(a, intent)
 			continue
 		}
 		key := a.path
-		switch a.name {
-		case "credential":
+		switch a.path {
+		case "bmc.credential":
 			s.BMCPassword = value.(plan.SecretRef)
-		case "username":
+		case "bmc.username":
 			s.BMCUsername = value.(plan.SecretRef)
-		case "hostname":
+		case "bmc.hostname":
 			s.Hostname = value.(string)
-		case "ntp_servers":
+		case "bmc.ntp_servers", "bmc.ntp.servers":
 			s.NTPServers, key = value.([]string), "bmc.ntp"
+		case "bmc.syslog.servers":
+			s.SyslogServers, key = value.([]string), "bmc.syslog"
 		}
 		s.Set[key] = place(a.at)
 	}
@@ -140,6 +144,21 @@ func (f *File) Settings(intent *plan.Intent) (plan.Settings, Diagnostics) {
 		}
 	}
 	return s, r.finish()
+}
+
+// perDevice lists the attributes of a block and below that are evaluated for
+// each device.
+func perDevice(b *rawBlock) []*rawAttr {
+	var out []*rawAttr
+	for _, a := range b.attrs {
+		if a.spec.perDevice {
+			out = append(out, a)
+		}
+	}
+	for _, child := range b.blocks {
+		out = append(out, perDevice(child)...)
+	}
+	return out
 }
 
 // explainNulls adds to the failure of an attribute which of the device's

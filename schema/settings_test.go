@@ -42,9 +42,9 @@ func TestSettings(t *testing.T) {
 			NTPServers: []string{"ntp1.example.net"}, Hostname: "gpu-001-oob",
 			Set: map[string]string{"bmc.credential": "site.hcl:14", "bmc.hostname": "site.hcl:15", "bmc.ntp": "site.hcl:16"},
 		}},
-		{"every text", `credential = secret("${device.id}.${device.site}.${device.status}.${device.role}.${device.class}.${lower(device.manufacturer)}.${replace(device.model, " ", "_")}.${device.device_type}.${coalesce(device.platform, "none")}.${device.position}.${device.tags[0]}.${device.custom_fields.n}", "password")`, plan.Settings{
-			BMCPassword: plan.SecretRef{Item: "7.lon14.staged.gpu-compute.COMPUTE_GPU.dell.PowerEdge_XE9680.poweredge-xe9680.none.10.lab.5", Field: "password"},
-			BMCUsername: plan.SecretRef{Item: "7.lon14.staged.gpu-compute.COMPUTE_GPU.dell.PowerEdge_XE9680.poweredge-xe9680.none.10.lab.5", Field: "username"},
+		{"every text", `credential = secret("${device.id}.${device.site}.${device.status}.${device.role}.${device.class}.${lower(device.manufacturer)}.${replace(device.model, " ", "_")}.${device.device_type}.${coalesce(device.platform, "none")}.${device.position}.${device.tags[0]}.${device.custom_fields.n}.${device.oob_ip}", "password")`, plan.Settings{
+			BMCPassword: plan.SecretRef{Item: "7.lon14.staged.gpu-compute.COMPUTE_GPU.dell.PowerEdge_XE9680.poweredge-xe9680.none.10.lab.5.192.0.2.9", Field: "password"},
+			BMCUsername: plan.SecretRef{Item: "7.lon14.staged.gpu-compute.COMPUTE_GPU.dell.PowerEdge_XE9680.poweredge-xe9680.none.10.lab.5.192.0.2.9", Field: "username"},
 			NTPServers:  []string{"192.0.2.123"}, Hostname: "gpu-001",
 			Set: map[string]string{"bmc.credential": "site.hcl:14", "bmc.ntp": "https://netbox.example.net/dcim/devices/7/"},
 		}},

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -28,6 +27,7 @@ const (
 // source is one file that was read.
 type source struct {
 	name    string // as the user would type it
+	folder  string // the folder it stands in
 	bytes   []byte
 	body    *hclsyntax.Body
 	hidden  []span // bytes that no snippet shows
@@ -38,22 +38,11 @@ type source struct {
 // refuses symbolic links that lead out of the folder: what is reviewed in Git is
 // what is read. Links within it are fine (a mounted Kubernetes ConfigMap is made
 // of them).
-func (r *reporter) folder(dir string, given fs.FS) []plan.SourceFile {
-	files := given
-	if files == nil {
-		root, err := os.OpenRoot(dir)
-		if err != nil {
-			r.broken = true
-			r.add(Error, inFile(dir), "Folder cannot be read", "The site's folder cannot be opened: "+reason(err)+". Name an existing folder with --site.")
-			return nil
-		}
-		defer func() { _ = root.Close() }() // nothing was written
-		files = root.FS()
-	}
+func (r *reporter) folder(dir string, files fs.FS) []plan.SourceFile {
 	entries, err := fs.ReadDir(files, ".")
 	if err != nil {
 		r.broken = true
-		r.add(Error, inFile(dir), "Folder cannot be read", "The site's folder cannot be listed: "+reason(err)+".")
+		r.add(Error, inFile(dir), "Folder cannot be read", "The folder cannot be listed: "+reason(err)+".")
 		return nil
 	}
 	var names []string
@@ -101,24 +90,32 @@ func (r *reporter) file(files fs.FS, dir, name string) (plan.SourceFile, bool) {
 		return plan.SourceFile{}, false
 	}
 	r.sources[shown] = src
+	if !r.parse(src) {
+		return plan.SourceFile{}, false
+	}
+	return plan.SourceFile{Name: shown, SHA256: hex.EncodeToString(sum[:])}, true
+}
+
+// parse sets a source's body. False: it was not even tried.
+func (r *reporter) parse(src *source) bool {
 	start := hcl.Pos{Line: 1, Column: 1}
-	tokens, _ := hclsyntax.LexConfig(text, shown, start) // the parser reports the same again
+	tokens, _ := hclsyntax.LexConfig(src.bytes, src.name, start) // the parser reports the same again
 	src.hidden = hideTokens(tokens)
 	if at, problem := tooDeep(tokens); problem != "" {
 		r.broken = true
 		r.error(at, "File is nested too deeply", "%s Split the expression with locals.", problem)
-		return plan.SourceFile{}, false
+		return false
 	}
-	parsed, diags := hclsyntax.ParseConfig(text, shown, start)
+	parsed, diags := hclsyntax.ParseConfig(src.bytes, src.name, start)
 	if diags.HasErrors() {
 		r.broken = true
-		src.hidden = append(src.hidden, hideLines(text)...)
+		src.hidden = append(src.hidden, hideLines(src.bytes)...)
 	}
 	r.fromHCL(firstOfEach(diags))
 	if parsed != nil {
 		src.body, _ = parsed.Body.(*hclsyntax.Body)
 	}
-	return plan.SourceFile{Name: shown, SHA256: hex.EncodeToString(sum[:])}, true
+	return true
 }
 
 // firstOfEach keeps the first diagnostic of each summary: one quote that is not
@@ -138,6 +135,7 @@ func firstOfEach(diags hcl.Diagnostics) hcl.Diagnostics {
 var (
 	errTooLarge = errors.New("it is larger than 2 MiB, so it is hardly a site file")
 	errNoFile   = errors.New("it is not a regular file")
+	errMoreJSON = errors.New("it is more than one JSON value")
 )
 
 func readFile(files fs.FS, name string) ([]byte, error) {

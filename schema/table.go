@@ -11,6 +11,7 @@ const (
 	secretType       valueType = "secret"
 	textListType     valueType = "list of texts"
 	durationPairType valueType = "pair of durations"
+	scalarMapType    valueType = "map of texts, numbers, true and false"
 	constraintType   valueType = "type"      // of a variable
 	conditionType    valueType = "condition" // of a policy: over a plan
 	anyType          valueType = "any value" // default of a variable, locals
@@ -32,6 +33,7 @@ type attribute struct {
 	enum        []string
 	min, max    string // bounds, inclusive, in the form of the type
 	mayBeEmpty  bool   // an empty text or list means something
+	mayRepeat   bool   // a list may hold a text twice
 	// check judges one text (or each text of a list). The error completes the
 	// sentence "NAME …".
 	check   func(string) error
@@ -40,6 +42,7 @@ type attribute struct {
 	effect  string // what it decides
 	since   string
 	later   bool // part of the language, not of this version
+	unused  bool // decoded and checked; nothing of this version acts on it
 }
 
 // block is one block of the language's table.
@@ -55,6 +58,7 @@ type block struct {
 	doc      string
 	since    string
 	later    bool
+	unused   bool   // all of it is decoded and checked; nothing of this version acts on it
 	instead  string // what to do where it is later; empty: remove it
 }
 
@@ -65,6 +69,9 @@ type label struct {
 	example string
 	check   func(string) error
 }
+
+// repeats reports whether a block may stand any number of times.
+func (b *block) repeats() bool { return b.many && b.label == nil && !b.free }
 
 func (b *block) attribute(name string) *attribute {
 	for i := range b.attrs {
@@ -107,6 +114,24 @@ func (b *block) blockNames() []string {
 		}
 	}
 	return names
+}
+
+// notUsed ends the description of what this version does not act on.
+const notUsed = " Not used by this version."
+
+// text is the description for people.
+func (a *attribute) text() string {
+	if a.unused {
+		return a.doc + notUsed
+	}
+	return a.doc
+}
+
+func (b *block) text() string {
+	if b.unused {
+		return b.doc + notUsed
+	}
+	return b.doc
 }
 
 // walkAttributes calls visit for every attribute of the language.

@@ -115,11 +115,23 @@ func (a *app) explainValue(name string) error {
 		fmt.Fprintf(a.sys.stdout, "  the site has no such block\n")
 	}
 	for _, v := range values {
-		where := v.Place
-		if where == "" {
-			where = "the default"
+		fmt.Fprintf(a.sys.stdout, "  %s = %s\n", view.Clean(v.Path), view.Clean(v.Value))
+		if v.Default {
+			fmt.Fprintf(a.sys.stdout, "    the default\n")
+			continue
 		}
-		fmt.Fprintf(a.sys.stdout, "  %s = %s\n    %s\n", view.Clean(v.Path), view.Clean(v.Text), view.Clean(where))
+		fmt.Fprintf(a.sys.stdout, "    %s%s\n", view.Clean(v.Place), asWritten(v.Text, v.Value))
+		for _, o := range v.Overridden {
+			fmt.Fprintf(a.sys.stdout, "    instead of %s at %s\n", view.Clean(o.Text), view.Clean(o.Place))
+		}
 	}
 	return nil
+}
+
+// asWritten shows an expression where it is not the value itself.
+func asWritten(text, value string) string {
+	if text == value || strings.Contains(text, "\n") {
+		return ""
+	}
+	return ": " + view.Clean(text)
 }

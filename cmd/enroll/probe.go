@@ -19,10 +19,12 @@ import (
 func (a *app) probe(ctx context.Context, file *schema.File) []providers.Finding {
 	s := &session{app: a, file: file, site: file.Site(), scope: &plan.Scope{Site: file.Site()}}
 	defer func() { a.warn(s.close(ctx)) }()
-	found := []providers.Finding{s.probeSecrets(ctx)}
+	vault := s.probeSecrets(ctx)
+	found := []providers.Finding{vault}
 	if s.vault == nil {
 		return found
 	}
+	s.refused = vault.Fault
 	// Order of the report; the systems are asked at once.
 	asks := []func(context.Context) []providers.Finding{s.probeNetBox, s.probeDHCP, s.probeIronic}
 	answers := make([][]providers.Finding, len(asks))
@@ -62,14 +64,19 @@ func (s *session) probeSecrets(ctx context.Context) providers.Finding {
 	return found
 }
 
-// unasked is a system that cannot be asked.
-func unasked(what string, err error) []providers.Finding {
-	return []providers.Finding{{What: what, Fault: plan.AsFault(err)}}
+// unasked is a system that cannot be asked. A secret that is missing because the
+// vault said no is not the system's fault.
+func (s *session) unasked(what string, err error) []providers.Finding {
+	f := plan.AsFault(err)
+	if s.refused != nil && f.Code == plan.CodeSecretMissing {
+		f = plan.NewFault(s.refused.Code, "not asked: its credential could not be read")
+	}
+	return []providers.Finding{{What: what, Fault: f}}
 }
 
 func (s *session) probeNetBox(ctx context.Context) []providers.Finding {
 	if err := s.connectNetBox("validate"); err != nil {
-		return unasked("NetBox at "+s.site.NetBox.URL, err)
+		return s.unasked("NetBox at "+s.site.NetBox.URL, err)
 	}
 	return s.netbox.Probe(ctx, s.site)
 }
@@ -84,7 +91,7 @@ func (s *session) probeDHCP(ctx context.Context) []providers.Finding {
 		s.dhcp, err = dhcp.New(*d, auth, dhcp.Options{})
 	}
 	if err != nil {
-		return unasked("DHCP at "+d.Host, err)
+		return s.unasked("DHCP at "+d.Host, err)
 	}
 	return s.dhcp.Probe(ctx, s.site)
 }
@@ -96,7 +103,7 @@ func (s *session) probeIronic(ctx context.Context) []providers.Finding {
 	var err error
 	s.ironic, err = ironic.New(s.site.Ironics, hostCredentials{vault: s.vault, scope: s.scope}, ironic.Options{Now: s.app.sys.now})
 	if err != nil {
-		return unasked("Ironic", err)
+		return s.unasked("Ironic", err)
 	}
 	return s.ironic.Probe(ctx, s.site)
 }

@@ -19,6 +19,7 @@ type app struct {
 	sys      *sys
 	siteDir  string
 	vars     []string
+	varFiles []string
 	redactor *secrets.Redactor
 	answers  *bufio.Reader // of the person at the terminal
 }
@@ -83,6 +84,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().StringVar(&a.siteDir, "site", a.defaultSite(), "folder of the site's HCL files (default $ENROLL_SITE, else the current folder)")
 	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site files; also ENROLL_VAR_NAME")
+	root.PersistentFlags().StringArrayVar(&a.varFiles, "var-file", nil, "file of lines NAME = VALUE (or .json) with values of variables; --var wins over it")
 	_ = root.RegisterFlagCompletionFunc("site", completeSites) // the flag exists
 	root.AddCommand(a.planCommand(), a.applyCommand(), a.showCommand(), a.validateCommand(), a.fmtCommand(), a.schemaCommand(), a.explainCommand(), a.labCommand(), a.versionCommand())
 	return root

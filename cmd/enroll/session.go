@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sort"
 	"strings"
@@ -27,6 +26,8 @@ type session struct {
 	vault  *vault
 	scope  *plan.Scope
 	failed []plan.Diagnostic // devices without an intent
+	// refused is why the vault did not give all secrets, while systems are probed.
+	refused *plan.Fault
 
 	netbox *netbox.Client
 	dhcp   *dhcp.Provider
@@ -36,31 +37,40 @@ type session struct {
 	kinds  []plan.Kind
 }
 
-// variables collects those of the environment and of the command line; the
-// latter win.
-func (a *app) variables() map[string]string {
+// checkVars wants each --var to be NAME=VALUE. The text is not repeated: it may
+// be a value.
+func (a *app) checkVars() error {
+	for _, kv := range a.vars {
+		if !strings.Contains(kv, "=") {
+			return usageError{errors.New("--var wants NAME=VALUE; one of them has no equals sign")}
+		}
+	}
+	return nil
+}
+
+// options are what the meaning of site files depends on beside themselves: the
+// variables of the command line, of files and of the environment.
+func (a *app) options() schema.Options {
 	const prefix = "ENROLL_VAR_"
-	vars := map[string]string{}
+	opts := schema.Options{Version: version, Now: a.sys.now(), VarFiles: a.varFiles, Vars: map[string]string{}, Env: map[string]string{}}
 	for _, kv := range a.sys.environ() {
 		if name, value, ok := strings.Cut(kv, "="); ok && strings.HasPrefix(name, prefix) {
-			vars[strings.TrimPrefix(name, prefix)] = value
+			opts.Env[strings.TrimPrefix(name, prefix)] = value
 		}
 	}
 	for _, kv := range a.vars {
 		name, value, _ := strings.Cut(kv, "=")
-		vars[name] = value
+		opts.Vars[name] = value
 	}
-	return vars
+	return opts
 }
 
 // open reads the site, its secrets and the devices' intents, and makes the
 // providers. planID marks NetBox's change log. Close the session on every way
 // out.
 func (a *app) open(ctx context.Context, dir string, sel selection, planID string) (*session, error) {
-	for _, kv := range a.vars {
-		if !strings.Contains(kv, "=") {
-			return nil, usageError{fmt.Errorf("--var wants NAME=VALUE, got %q", kv)}
-		}
+	if err := a.checkVars(); err != nil {
+		return nil, err
 	}
 	file, diags := a.load(dir)
 	if len(diags) > 0 {

@@ -26,6 +26,9 @@ func (a *app) validateCommand() *cobra.Command {
 			if format != "text" && format != "json" {
 				return usageError{fmt.Errorf("--format is text or json, not %q", format)}
 			}
+			if err := a.checkVars(); err != nil {
+				return err
+			}
 			if len(dirs) == 0 {
 				dirs = []string{a.siteDir}
 			}
@@ -81,7 +84,7 @@ func (a *app) validate(ctx context.Context, dir, format string, live bool) (int,
 // load reads a site's folder with the variables of the command line and of the
 // environment.
 func (a *app) load(dir string) (*schema.File, schema.Diagnostics) {
-	return schema.Load(dir, schema.Options{Vars: a.variables(), Version: version, Now: a.sys.now()})
+	return schema.Load(dir, a.options())
 }
 
 func (a *app) printDiagnostics(diags schema.Diagnostics, format string) error {

@@ -49,6 +49,7 @@ site "lon14" {
     attempts            = 2
     ca_file             = "ironic.pem"
     timeout             = "20s"
+    switch_to_ipmi_after_inspection = true
     node_lock {
       max_wait = "5m"
       backoff  = ["1s", "20s"]
@@ -78,12 +79,89 @@ site "lon14" {
   }
   bmc {
     credential    = secret("bmc/${device.name}", "password")
+    monitoring    = secret("ipmi_exporter", "password")
     username      = secret("bmc-accounts", device.class)
-    ca_file       = "bmc.pem"
     restrict_boot = false
     timeout       = "15s"
     ready_budget  = "10m"
     hostname      = try(device.custom_fields.bmc_name, device.name)
-    ntp_servers   = ["ntp1.${local.domain}", "ntp-${device.site}.${local.domain}"]
+    ntp {
+      servers   = ["ntp1.${local.domain}", "ntp-${device.site}.${local.domain}"]
+      time_zone = "Europe/London"
+    }
+    syslog {
+      servers  = ["syslog-${device.site}.${local.domain}"]
+      port     = 6514
+      protocol = "tls"
+    }
+    security {
+      http             = false
+      host_interface   = true
+      snmp             = "off"
+      tls_min_version  = "1.3"
+      lockout_attempts = 5
+      lockout_duration = "1m"
+    }
+    tls {
+      ca_file     = "bmc.pem"
+      pins        = ["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
+      min_version = "1.3"
+    }
+    bios "DELLPOWEREDGEXE9680" {
+      attributes = { BootMode = "Uefi", Cores = 32, Turbo = true, Ratio = 1.5 }
+    }
+    bios "H200_DELLPOWEREDGEXE9680_IB_01" {
+      attributes = { BootMode = "Uefi" }
+    }
+    idrac {
+      restrict_boot = true
+      attributes    = { "WebServer.1.HttpsRedirection" = "Enabled" }
+      lockdown      = true
+      ip_blocking   = false
+    }
+    xcc {
+      kcs               = false
+      firmware_rollback = false
+    }
+    ami {
+      virtual_media = true
+    }
+    supermicro {
+      restrict_boot = false
+      lockdown      = false
+    }
+    generic {
+      manager = "BMC"
+    }
+  }
+  limits {
+    devices          = 8
+    requests_per_bmc = 2
+    reboots          = 4
+    reboots_per_rack = 1
+    dhcp_batch       = 10
+  }
+  owned_nodes {
+    release = ["bmc.ntp", "bmc.syslog"]
+  }
+  verification {
+    port_names "cumulus-linux" {
+      ignore = ["case", "abbreviation"]
+    }
+    port_names "sonic" {
+      ignore = ["spaces"]
+    }
+  }
+  fleet_manager {
+    url     = "https://fleet.${local.domain}/"
+    token   = secret("fleet", "token")
+    ca_file = "fleet.pem"
+    timeout = "5s"
+  }
+  workflow {
+    address    = "temporal.${local.domain}:7233"
+    namespace  = "enroll"
+    task_queue = "enroll-lon14"
+    ca_file    = "temporal.pem"
   }
 }

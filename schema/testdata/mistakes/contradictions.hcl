@@ -35,8 +35,11 @@ site "x" {
   }
   bmc {
     credential = secret("bmc-${device.name}", "password")
-    insecure   = true
     ca_file    = "ca.pem"
+    tls {
+      insecure = true
+      reason   = "none"
+    }
   }
 }
 site "y" {

@@ -12,6 +12,8 @@ site "x" {
   ironic_enrol   = false
   bmc {
     credential = secret("bmc-${device.name}", "password")
-    insecure   = true
+    tls {
+      insecure = true
+    }
   }
 }

@@ -1,7 +1,4 @@
 # Parts of the language that this version does not have.
-enroll {
-  include = ["../common"]
-}
 site "x" {
   netbox {
     url   = "https://netbox.example.net"
@@ -14,10 +11,6 @@ site "x" {
   configure_dhcp = false
   configure_bmc  = false
   ironic_enrol   = false
-  secrets "onepassword" {
-    url   = "https://op-connect.example.net"
-    token = "hunter2secret"
-  }
   ironic "baremetal" {
     cloud                           = "lon14"
     device_classes                  = ["COMPUTE_GPU"]

@@ -1,0 +1,135 @@
+package schema
+
+import (
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+func (r *reporter) limits(b *rawBlock) plan.Limits {
+	l := plan.Limits{
+		Devices: get[int](b, "devices"), RequestsPerBMC: get[int](b, "requests_per_bmc"),
+		Reboots: get[int](b, "reboots"), RebootsPerRack: get[int](b, "reboots_per_rack"), DHCPBatch: get[int](b, "dhcp_batch"),
+	}
+	rack, site := b.attr("reboots_per_rack"), b.attr("reboots")
+	switch {
+	case l.RebootsPerRack <= l.Reboots || l.Reboots == 0:
+	case rack != nil && rack.value != nil:
+		r.error(rack.expr.Range(), "Contradiction", "reboots_per_rack is larger than reboots (%d), so it limits nothing. Write a number that is not larger.", l.Reboots)
+	case site != nil && site.value != nil:
+		l.RebootsPerRack = l.Reboots // the default follows
+	}
+	return l
+}
+
+func verification(b *rawBlock) plan.Verification {
+	v := plan.Verification{}
+	for _, n := range b.named("port_names") {
+		if v.PortNames == nil {
+			v.PortNames = map[string][]string{}
+		}
+		v.PortNames[n.label] = get[[]string](n, "ignore")
+	}
+	return v
+}
+
+// dhcpUnit is the unit's name in the packages of Debian and its kin.
+func dhcpUnit(service string) string {
+	switch service {
+	case "kea":
+		return "kea-dhcp4-server"
+	case "isc":
+		return "isc-dhcp-server"
+	}
+	return service
+}
+
+// checkService says early what the provider will refuse.
+func (r *reporter) checkService(b *rawBlock, s *plan.DHCPSettings) {
+	config := b.attr("config")
+	switch s.Service {
+	case "":
+	case "dnsmasq":
+		if config != nil {
+			r.error(config.at, "Contradiction", "config has no effect with service = \"dnsmasq\", which reads its folder by itself. Remove it.")
+		}
+	default:
+		if s.Config == "" {
+			s.Config = map[string]string{"kea": "/etc/kea/kea-dhcp4.conf", "isc": "/etc/dhcp/dhcpd.conf"}[s.Service]
+		}
+		r.warn(b.attr("service").expr.Range(), "Not served by this version", "The DHCP server %s is part of the language, and what is written about it was checked. This version serves \"dnsmasq\": with configure_dhcp = true it refuses to plan.", quote(s.Service))
+	}
+}
+
+// checkDurations refuses budgets that cannot hold what they are for.
+func (r *reporter) checkDurations(b *rawBlock, s plan.IronicSettings) {
+	lock := inner(b, "node_lock")
+	if backoff := lock.attr("backoff"); backoff != nil && backoff.value != nil && s.LockMaxWait > 0 && s.LockBackoffMax > s.LockMaxWait {
+		r.error(backoff.expr.Range(), "Durations contradict each other", "The longest pause (%s) is longer than the budget of all pauses together, max_wait (%s). Write a shorter pause or a longer budget.", shortDuration(s.LockBackoffMax), shortDuration(s.LockMaxWait))
+	} else if wait := lock.attr("max_wait"); wait != nil && wait.value != nil && backoff == nil && s.LockBackoffMin > s.LockMaxWait {
+		r.error(wait.expr.Range(), "Durations contradict each other", "The budget of all pauses together is shorter than the first pause, backoff (%s unless it is set). Write a longer budget, or set backoff too.", shortDuration(s.LockBackoffMin))
+	}
+	for _, deadline := range []struct {
+		name  string
+		value time.Duration
+	}{{"cleaning_deadline", s.CleaningDeadline}, {"inspection_deadline", s.InspectDeadline}} {
+		a, timeout := b.attr(deadline.name), b.attr("timeout")
+		if deadline.value == 0 || s.Timeout <= deadline.value {
+			continue
+		}
+		at := a
+		if at == nil || at.value == nil {
+			at = timeout
+		}
+		if at != nil && at.value != nil {
+			r.error(at.expr.Range(), "Durations contradict each other", "One request may take longer (timeout, %s) than all of it (%s, %s). Write a shorter timeout or a longer deadline.", shortDuration(s.Timeout), deadline.name, shortDuration(deadline.value))
+		}
+	}
+}
+
+// shortDuration writes a duration as people do: 90s is 1m30s, 1h0m0s is 1h.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, zero) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
+}
+
+// sayUnused warns once about everything that is set and not acted on.
+func (r *reporter) sayUnused(site *rawBlock) {
+	unused := unusedBelow(site, false, nil)
+	if len(unused) == 0 {
+		return
+	}
+	sort.Slice(unused, func(i, j int) bool { return unused[i].path < unused[j].path })
+	first := unused[0]
+	var paths []string
+	for _, a := range unused {
+		paths = append(paths, a.path)
+		if a.at.Filename == first.at.Filename && a.at.Start.Byte < first.at.Start.Byte {
+			first = a
+		}
+	}
+	r.warn(first.at, "Not used by this version", "These settings were checked, and this version of enroll does nothing with them: %s.", strings.Join(paths, ", "))
+}
+
+func unusedBelow(b *rawBlock, inside bool, out []*rawAttr) []*rawAttr {
+	inside = inside || b.spec.unused
+	for _, a := range b.attrs {
+		if inside || a.spec != nil && a.spec.unused {
+			if off, isBool := a.value.(bool); isBool && !off && !inside {
+				continue // a switch that is off asks for nothing
+			}
+			out = append(out, a)
+		}
+	}
+	for _, child := range b.blocks {
+		out = unusedBelow(child, inside, out)
+	}
+	return out
+}

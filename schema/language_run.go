@@ -1,0 +1,83 @@
+package schema
+
+// The blocks about how a run goes, and about the systems beside the four.
+
+func limitsBlock() *block {
+	limit := func(name, fallback, most, unit, doc, effect string) attribute {
+		return attribute{name: name, typ: intType, fallback: fallback, min: "1", max: most, unit: unit, example: fallback, since: version01, doc: doc, effect: effect}
+	}
+	return &block{
+		name: "limits", since: version01, unused: true,
+		doc: "How much happens at once.",
+		attrs: []attribute{
+			limit("devices", "16", "500", "devices", "Devices that are worked on at once.", "how fast apply is"),
+			limit("requests_per_bmc", "1", "4", "requests", "Requests that one BMC has in flight.", "how busy a BMC gets"),
+			limit("reboots", "5", "1000", "hosts", "Hosts of the site that reboot at once.", "when steps with the effect reboot wait"),
+			limit("reboots_per_rack", "2", "100", "hosts", "Hosts of one rack that reboot at once. Not more than `reboots`.", "when steps with the effect reboot wait"),
+			limit("dhcp_batch", "50", "1000", "hosts", "Reservations that share one validation and one restart.", "dhcp.service"),
+		},
+	}
+}
+
+func ownedNodesBlock() *block {
+	return &block{
+		name: "owned_nodes", since: version01, unused: true,
+		doc: "What may be changed on a node that Nova or a standalone deployment owns. Without it: nothing.",
+		attrs: []attribute{
+			{name: "release", typ: textListType, required: true, enum: harmlessKinds(), example: `["bmc.ntp"]`, since: version01,
+				doc: "Kinds whose differences are mended on owned nodes. What can reboot, switch, reset or change a credential cannot be released.", effect: "which differences are not blocked"},
+		},
+	}
+}
+
+// harmlessKinds are the kinds without the effects reboot, bmc_reset, power and
+// credential.
+func harmlessKinds() []string {
+	return []string{"netbox.platform_class", "dhcp.reservation", "dhcp.index", "dhcp.service", "bmc.hostname", "bmc.ntp", "bmc.syslog", "bmc.security", "bmc.virtual_media", "bmc.ipmi_lan"}
+}
+
+func verificationBlock() *block {
+	return &block{
+		name: "verification", since: version01, unused: true,
+		doc: "How what a switch announces is compared with NetBox.",
+		blocks: []*block{{
+			name: "port_names", many: true, since: version01,
+			label: &label{name: "PLATFORM", doc: "the slug of the switch's platform in NetBox", example: "cumulus-linux", check: isSlug},
+			doc:   "Differences between the names of ports that do not count, on switches of one platform. Every verdict that rests on one says so.",
+			attrs: []attribute{
+				{name: "ignore", typ: textListType, required: true, enum: []string{"case", "spaces", "abbreviation", "leading_zeros"}, example: `["case", "abbreviation"]`, since: version01,
+					doc: "`case`: upper and lower case; `spaces`: blanks; `abbreviation`: `Eth1/1` is `Ethernet1/1`; `leading_zeros`: `swp01` is `swp1`.", effect: "check.lldp"},
+			},
+		}},
+	}
+}
+
+func fleetManagerBlock() *block {
+	return &block{
+		name: "fleet_manager", since: version01, unused: true,
+		doc: "The fleet manager that is told the platform class.",
+		attrs: []attribute{
+			{name: "url", typ: textType, required: true, check: isServiceURL, example: `"https://fleet.example.net"`, since: version01,
+				doc: "Its base address.", effect: "where the platform class is recorded a second time"},
+			{name: "token", typ: secretType, required: true, example: `secret("fleet-manager", "token")`, since: version01,
+				doc: "Its API token.", effect: "login at the fleet manager"},
+			caFile(), timeout("30s"),
+		},
+	}
+}
+
+func workflowBlock() *block {
+	return &block{
+		name: "workflow", since: version01, unused: true,
+		doc: "The durable workflow engine (Temporal) that runs the steps of large fleets.",
+		attrs: []attribute{
+			{name: "address", typ: textType, required: true, check: isHostPort, example: `"temporal.example.net:7233"`, since: version01,
+				doc: "Host and port of its frontend.", effect: "where workflows are started"},
+			{name: "namespace", typ: textType, fallback: "default", check: isName, example: `"enroll"`, since: version01,
+				doc: "The namespace.", effect: "where workflows are started"},
+			{name: "task_queue", typ: textType, fallback: "enroll", check: isName, example: `"enroll-lon14"`, since: version01,
+				doc: "The task queue that the site's workers serve.", effect: "which worker runs the steps"},
+			caFile(),
+		},
+	}
+}
