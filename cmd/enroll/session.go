@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sort"
 	"strings"
@@ -57,11 +56,6 @@ func (a *app) variables() map[string]string {
 // providers. planID marks NetBox's change log. Close the session on every way
 // out.
 func (a *app) open(ctx context.Context, dir string, sel selection, planID string) (*session, error) {
-	for _, kv := range a.vars {
-		if !strings.Contains(kv, "=") {
-			return nil, usageError{fmt.Errorf("--var wants NAME=VALUE, got %q", kv)}
-		}
-	}
 	file, diags := a.load(dir)
 	if len(diags) > 0 {
 		if err := a.printDiagnostics(diags, "text"); err != nil {

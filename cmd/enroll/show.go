@@ -93,6 +93,18 @@ func readPlan(path string) (*plan.Plan, error) {
 	return p, nil
 }
 
+// writePlan writes a plan file.
+func writePlan(path string, p *plan.Plan) error {
+	raw, err := plan.Encode(p)
+	if err == nil {
+		err = writeFile(path, raw)
+	}
+	if err != nil {
+		return fmt.Errorf("the plan could not be written: %w", err)
+	}
+	return nil
+}
+
 // writeFile writes a file whole or not at all, mode 0600.
 func writeFile(path string, raw []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".enroll-*")
