@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -72,6 +74,9 @@ const maxPlanFile = 256 << 20
 // readPlan reads and proves a plan file.
 func readPlan(path string) (*plan.Plan, error) {
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usageError{fmt.Errorf("there is no plan file %q", path)}
+	}
 	if err != nil {
 		return nil, plan.NewFault(plan.CodePlanInvalid, "the plan file cannot be read").Because(err)
 	}
