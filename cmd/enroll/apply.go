@@ -352,10 +352,10 @@ func hadNode(p *plan.Plan) map[string]bool {
 
 // worst joins what applying came to with what the plan could not even try.
 func worst(applied, planned int) int {
-	if applied != exitDone {
-		return applied
+	if applied == exitDone || planned == exitDenied && applied != exitInterrupted {
+		return planned
 	}
-	return planned
+	return applied
 }
 
 // options takes the limits from the site.
