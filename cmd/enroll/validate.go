@@ -125,14 +125,6 @@ func (a *app) printFindingsJSON(diags schema.Diagnostics, findings []providers.F
 	return enc.Encode(report)
 }
 
-// counted is a number with its word.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // failed counts the findings with a fault.
 func failed(findings []providers.Finding) int {
 	n := 0
