@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -83,14 +82,7 @@ func (a *app) root() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		for _, kv := range a.vars {
-			if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
-				return usageError{fmt.Errorf("--var wants NAME=VALUE, got %q", kv)}
-			}
-		}
-		return nil
-	}
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkVars() }
 	root.Version = version
 	root.SetVersionTemplate("enroll {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.siteDir, "site", a.defaultSite(), "folder of the site's HCL files (default $ENROLL_SITE, else the current folder)")

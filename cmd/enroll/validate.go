@@ -26,9 +26,6 @@ func (a *app) validateCommand() *cobra.Command {
 			if format != "text" && format != "json" {
 				return usageError{fmt.Errorf("--format is text or json, not %q", format)}
 			}
-			if err := a.checkVars(); err != nil {
-				return err
-			}
 			if len(dirs) == 0 {
 				dirs = []string{a.siteDir}
 			}
