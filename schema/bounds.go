@@ -25,15 +25,15 @@ const (
 
 // fits reports whether evaluating an expression stays within the bounds, judged
 // by the sizes of what it refers to.
-func (r *reporter) fits(expr hclsyntax.Expression, refs []reference, ctx *hcl.EvalContext) bool {
+func (r *reporter) fits(expr hclsyntax.Expression, looked seen, ctx *hcl.EvalContext) bool {
 	total := 0
-	for _, ref := range refs {
+	for _, ref := range looked.refs {
 		if total += referenceSize(ref.steps, ctx, maxMaterial-total); total >= maxMaterial {
 			r.error(expr.Range(), "Value too large", "What this expression refers to is larger than %d MiB together. Split it, or use less of it.", maxMaterial>>20)
 			return false
 		}
 	}
-	if loopMakes(expr, total, ctx) > maxProduct {
+	if looked.looped && loopMakes(expr, total, ctx) > maxProduct {
 		r.error(expr.Range(), "Value too large", "The loop of this expression would make more than %d MiB. Split it, or use less of it.", maxProduct>>20)
 		return false
 	}
@@ -78,6 +78,9 @@ func loopMakes(expr hclsyntax.Expression, total int, ctx *hcl.EvalContext) int {
 
 // valueSize adds up the texts and elements of a value, and stops at a limit.
 func valueSize(v cty.Value, limit int) int {
+	if v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
+		return min(1+len(v.AsString()), limit) // the usual case
+	}
 	size := 0
 	errEnough := errors.New("enough")
 	err := cty.Walk(v, func(_ cty.Path, v cty.Value) (bool, error) {

@@ -263,3 +263,21 @@ func isHostPort(s string) error {
 	}
 	return isHost(host)
 }
+
+// isRedfishAddress wants scheme://host[:port][/redfish/v1/Systems/ID].
+func isRedfishAddress(s string) error {
+	u, err := url.Parse(s)
+	if err != nil {
+		return errors.New("is not scheme://host:port[/redfish/v1/Systems/ID]")
+	}
+	id, inSystems := strings.CutPrefix(strings.TrimSuffix(u.Path, "/"), "/redfish/v1/Systems/")
+	switch {
+	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "":
+		return errors.New("is not scheme://host:port[/redfish/v1/Systems/ID]")
+	case u.User != nil:
+		return errors.New("holds a user name or password; credentials stand in the vault")
+	case u.Path != "" && u.Path != "/" && (!inSystems || id == "" || strings.Contains(id, "/")):
+		return errors.New("has a path; only /redfish/v1/Systems/ID may follow the port")
+	}
+	return nil
+}

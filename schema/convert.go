@@ -200,12 +200,13 @@ func (r *reporter) checkRoles(site *rawBlock) {
 }
 
 // checkClasses wants every class of an Ironic to exist, and to belong to one
-// Ironic only.
+// Ironic only, and every class to belong to one where nodes are enrolled.
 func (r *reporter) checkClasses(site *rawBlock) {
 	var classes []string
 	for _, b := range site.named("device_class") {
 		classes = append(classes, b.label)
 	}
+	managed := map[string]bool{} // also by a misspelt name
 	first := map[string]listElement{}
 	for _, e := range listElements(site.named("ironic"), "device_classes") {
 		before, seen := first[e.text]
@@ -214,9 +215,24 @@ func (r *reporter) checkClasses(site *rawBlock) {
 			r.error(e.at, "Class of two Ironics", "The device class %s already belongs to ironic %s at %s. A class belongs to one Ironic; remove it from one of them.", quote(e.text), quote(before.block.label), place(before.at))
 			continue
 		case !slices.Contains(classes, e.text) && !r.broken:
-			r.suggested(e.at, suggest(e.text, classes), "Unknown device class", "There is no device_class %s; there is %s.", quote(e.text), shownNames(classes))
+			meant := suggest(e.text, classes)
+			managed[meant] = true
+			r.suggested(e.at, meant, "Unknown device class", "There is no device_class %s; there is %s.", quote(e.text), shownNames(classes))
 		}
-		first[e.text] = e
+		first[e.text], managed[e.text] = e, true
+	}
+	if r.broken || !get[bool](site, "ironic_enrol") || len(site.named("ironic")) == 0 {
+		return
+	}
+	for _, b := range site.named("ironic") {
+		if a := b.attr("device_classes"); a == nil || a.value == nil {
+			return // it was reported, and may name any class
+		}
+	}
+	for _, b := range site.named("device_class") {
+		if !managed[b.label] {
+			r.error(b.at, "Class without an Ironic", "No ironic block lists the device class %s, so its devices cannot be enrolled. Add it to device_classes of an ironic block, or remove the device_class.", quote(b.label))
+		}
 	}
 }
 

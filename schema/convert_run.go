@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"github.com/enroll-dev/enroll/plan"
 )
 
@@ -102,34 +104,39 @@ func shortDuration(d time.Duration) string {
 
 // sayUnused warns once about everything that is set and not acted on.
 func (r *reporter) sayUnused(site *rawBlock) {
-	unused := unusedBelow(site, false, nil)
+	unused := unusedBelow(site, nil)
 	if len(unused) == 0 {
 		return
 	}
-	sort.Slice(unused, func(i, j int) bool { return unused[i].path < unused[j].path })
 	first := unused[0]
 	var paths []string
-	for _, a := range unused {
-		paths = append(paths, a.path)
-		if a.at.Filename == first.at.Filename && a.at.Start.Byte < first.at.Start.Byte {
-			first = a
+	for _, u := range unused {
+		paths = append(paths, u.path)
+		if u.at.Filename == first.at.Filename && u.at.Start.Byte < first.at.Start.Byte {
+			first = u
 		}
 	}
+	sort.Strings(paths)
 	r.warn(first.at, "Not used by this version", "These settings were checked, and this version of enroll does nothing with them: %s.", strings.Join(paths, ", "))
 }
 
-func unusedBelow(b *rawBlock, inside bool, out []*rawAttr) []*rawAttr {
-	inside = inside || b.spec.unused
+// unusedSetting is an attribute, or a whole block, that nothing acts on.
+type unusedSetting struct {
+	path string
+	at   hcl.Range
+}
+
+func unusedBelow(b *rawBlock, out []unusedSetting) []unusedSetting {
+	if b.spec.unused {
+		return append(out, unusedSetting{b.path, b.at})
+	}
 	for _, a := range b.attrs {
-		if inside || a.spec != nil && a.spec.unused {
-			if off, isBool := a.value.(bool); isBool && !off && !inside {
-				continue // a switch that is off asks for nothing
-			}
-			out = append(out, a)
+		if a.spec != nil && a.spec.unused && a.value != false { // a switch that is off asks for nothing
+			out = append(out, unusedSetting{a.path, a.at})
 		}
 	}
 	for _, child := range b.blocks {
-		out = unusedBelow(child, inside, out)
+		out = unusedBelow(child, out)
 	}
 	return out
 }

@@ -20,6 +20,8 @@ type rawBlock struct {
 	// meant are the names that misspelt ones probably stand for: they do not count
 	// as missing, the misspelling is reported already.
 	meant map[string]bool
+	// first are the places of the blocks inside, by type and label.
+	first map[string]hcl.Range
 	// replaced are blocks of another kind that included folders have in its place.
 	replaced []*rawBlock
 }
@@ -40,7 +42,8 @@ type rawAttr struct {
 	expr hclsyntax.Expression
 	// value is the Go value, set by evaluateAttr; nil: wrong, or not known before
 	// there is a device.
-	value any
+	value  any
+	looked *seen // set when it is evaluated the first time, while loading
 	// overridden are the attributes of included folders that this one stands over,
 	// the nearest first.
 	overridden []*rawAttr
@@ -82,11 +85,13 @@ func (r *reporter) decode(names []string) *rawBlock {
 }
 
 func (r *reporter) decodeBodies(b *rawBlock, bodies []*hclsyntax.Body) {
-	first := map[string]hcl.Range{} // blocks by type and label: equal ones in two files are accepted by hcl
+	if b.first == nil {
+		b.first = map[string]hcl.Range{} // equal blocks in two files are accepted by hcl
+	}
 	for _, body := range bodies {
 		r.decodeAttributes(b, body)
 		for _, blk := range body.Blocks {
-			r.decodeBlock(b, blk, first)
+			r.decodeBlock(b, blk)
 		}
 	}
 }
@@ -114,6 +119,8 @@ func (r *reporter) decodeAttributes(b *rawBlock, body *hclsyntax.Body) {
 		case raw.spec.later:
 			r.hide(a.Expr.Range())
 			r.notYet(a.NameRange, "attribute", a.Name, raw.spec.doc, "")
+		case b.attr(a.Name) != nil:
+			r.error(a.NameRange, "Duplicate attribute", "%s already stands at %s. Remove one.", quote(a.Name), place(b.attr(a.Name).at))
 		default:
 			b.attrs = append(b.attrs, raw)
 		}
@@ -139,7 +146,7 @@ func (r *reporter) unknownAttribute(spec *block, a *hclsyntax.Attribute) string 
 	return suggestion
 }
 
-func (r *reporter) decodeBlock(parent *rawBlock, blk *hclsyntax.Block, first map[string]hcl.Range) {
+func (r *reporter) decodeBlock(parent *rawBlock, blk *hclsyntax.Block) {
 	rows := parent.spec.named(blk.Type)
 	if len(rows) == 0 {
 		if a := parent.spec.attribute(blk.Type); a != nil {
@@ -173,7 +180,17 @@ func (r *reporter) decodeBlock(parent *rawBlock, blk *hclsyntax.Block, first map
 			raw.path = joinPath(raw.path, raw.label)
 		}
 	}
-	if !r.once(raw, blk, first) {
+	if r.included && spec.name == "site" && raw.label == "" {
+		// A shared folder may spread the site over its files: one is about BMCs,
+		// another about rules.
+		for _, before := range parent.named("site") {
+			if before.label == "" {
+				r.decodeBodies(before, []*hclsyntax.Body{blk.Body})
+				return
+			}
+		}
+	}
+	if !r.once(raw, blk, parent.first) {
 		return
 	}
 	r.decodeBodies(raw, []*hclsyntax.Body{blk.Body})

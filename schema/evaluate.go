@@ -57,7 +57,11 @@ func (r *reporter) goValue(a *rawAttr, sc *scope) (any, bool) {
 }
 
 func (r *reporter) attributeValue(a *rawAttr, sc *scope) (any, bool) {
-	v, ok := r.value(a.expr, sc)
+	if a.looked == nil {
+		looked := r.look(a.expr, sc.functions)
+		a.looked = &looked
+	}
+	v, ok := r.valueOf(a.expr, *a.looked, sc)
 	if !ok {
 		return nil, false
 	}
@@ -103,8 +107,13 @@ func (r *reporter) pathFrom(file, name string) string {
 // value evaluates an expression. It reports unknown names, misplaced secrets and
 // whatever the evaluator says.
 func (r *reporter) value(expr hclsyntax.Expression, sc *scope) (cty.Value, bool) {
-	refs, ok := r.walk(expr, sc.functions)
-	for _, ref := range refs {
+	return r.valueOf(expr, r.look(expr, sc.functions), sc)
+}
+
+// valueOf is value for an expression that was looked at before.
+func (r *reporter) valueOf(expr hclsyntax.Expression, looked seen, sc *scope) (cty.Value, bool) {
+	ok := looked.ok
+	for _, ref := range looked.refs {
 		ok = r.checkReference(ref, sc) && ok
 	}
 	if !ok {
@@ -114,7 +123,7 @@ func (r *reporter) value(expr hclsyntax.Expression, sc *scope) (cty.Value, bool)
 	if src := r.sources[expr.Range().Filename]; src != nil {
 		ctx = sc.contextIn(src.folder)
 	}
-	if !r.fits(expr, refs, ctx) {
+	if !r.fits(expr, looked, ctx) {
 		return cty.NilVal, false
 	}
 	v, diags := expr.Value(ctx)
@@ -122,7 +131,7 @@ func (r *reporter) value(expr hclsyntax.Expression, sc *scope) (cty.Value, bool)
 	if diags.HasErrors() {
 		return cty.NilVal, false
 	}
-	if !v.IsWhollyKnown() && !dependsOnUnknown(refs, sc) {
+	if !v.IsWhollyKnown() && !dependsOnUnknown(looked.refs, sc) {
 		r.error(expr.Range(), "Secret inside an expression", "The value depends on what a secret is, or on whether two secrets are the same. Decide by something else, for example by a variable.")
 		return cty.NilVal, false
 	}

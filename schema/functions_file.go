@@ -155,15 +155,14 @@ func renderTemplate(name, text string, values cty.Value, functions map[string]fu
 		sc.values = map[string]cty.Value{}
 	}
 	r := newReporter()
-	refs, ok := r.walk(expr, functions)
-	for _, ref := range refs {
+	looked := r.look(expr, functions)
+	for _, ref := range looked.refs {
 		root := ref.steps.RootName()
-		if _, given := sc.values[root]; !given && ok {
+		if _, given := sc.values[root]; !given && looked.ok {
 			return cty.NilVal, templateError(ref.steps.SourceRange(), "There is no value "+quote(root)+"; it is given "+shownNames(sortedNames(sc.values))+"."+didYouMean(suggest(root, sortedNames(sc.values))))
 		}
 	}
-	ok = ok && r.fits(expr, refs, sc.context())
-	if !ok {
+	if !looked.ok || !r.fits(expr, looked, sc.context()) {
 		return cty.NilVal, errors.New(r.diags[0].Range.String() + ": " + strings.TrimSuffix(r.diags[0].Detail, "."))
 	}
 	v, diags := expr.Value(sc.context())

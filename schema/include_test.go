@@ -207,6 +207,8 @@ func TestIncludeMistakes(t *testing.T) {
 		{"empty", map[string]string{"site/site.hcl": include(`"../a"`) + minimal("", ""), "a/x.txt": ""}, []string{"no file with the ending .hcl"}},
 		{"contradiction", map[string]string{"site/site.hcl": include(`"../a"`) + minimal("", "ironic \"b\" {\n device_classes = [\"COMPUTE_GPU\"]\n endpoint = \"http://x\"\n}\n"), "a/a.hcl": "site {\n ironic \"b\" {\n  cloud = \"x\"\n }\n}\n"}, []string{"say the same thing twice", "a/a.hcl:3"}},
 		{"for another version", map[string]string{"site/site.hcl": include(`"../a"`) + minimal("", ""), "a/a.hcl": "enroll {\n  required_version = \">= 9\"\n}\n"}, []string{"a/a.hcl:2", "for enroll >= 9"}},
+		{"twice in a shared folder", map[string]string{"site/site.hcl": include(`"../a"`) + minimal("", ""), "a/a.hcl": "site {\n  configure_dhcp = true\n}\n", "a/b.hcl": "site {\n  configure_dhcp = true\n}\n"}, []string{"Duplicate attribute", "a/a.hcl:2"}},
+		{"block twice in a shared folder", map[string]string{"site/site.hcl": include(`"../a"`) + minimal("", ""), "a/a.hcl": "site {\n  secrets \"env\" {}\n}\n", "a/b.hcl": "site {\n  secrets \"env\" {}\n}\n"}, []string{"There is one secrets block", "a/a.hcl:2"}},
 		{"no label", map[string]string{"site/site.hcl": strings.Replace(minimal("", ""), `site "x"`, "site", 1)}, []string{"needs a label"}},
 		{"no label anywhere", map[string]string{"site/site.hcl": include(`"../a"`), "a/a.hcl": strings.Replace(minimal("", ""), `site "x"`, "site", 1)}, []string{"needs a label"}},
 		{"not for the site", map[string]string{"site/site.hcl": include(`"../a"`) + minimal("", ""), "a/a.hcl": "site {\n ironic \"b\" {\n  attempts = 2\n }\n}\n"}, []string{"device_classes"}},

@@ -15,7 +15,9 @@ type node = map[string]any
 
 // JSONSchema describes a site file in its JSON form, as hcl reads it: a block is
 // an object below its type and labels, an expression is a text with ${…}. It is
-// stamped with the version whose language it is.
+// stamped with the version whose language it is. It requires nothing: what a file
+// lacks may stand in another file of the folder, or in one that it includes;
+// `enroll validate` knows.
 func JSONSchema(version string) []byte {
 	defs := node{"template": node{"type": "string", "pattern": `[$%]\{`, "description": "an expression: a text with ${…}"}}
 	root := blockSchema(language(), "", defs)
@@ -53,30 +55,20 @@ func definition(b *block, path string, defs node) node {
 // blockSchema is the body of a block.
 func blockSchema(b *block, path string, defs node) node {
 	properties := node{"//": node{"description": "a comment"}}
-	required := []string{}
 	for i := range b.attrs {
 		a := &b.attrs[i]
 		if a.later {
 			continue
 		}
 		properties[a.name] = attributeSchema(a)
-		if a.required {
-			required = append(required, a.name)
-		}
 	}
 	for _, name := range b.blockNames() {
 		rows := b.named(name)
 		properties[name] = childSchema(rows, path, defs)
-		if rows[0].required {
-			required = append(required, name)
-		}
 	}
 	out := node{"type": "object", "properties": properties, "additionalProperties": false}
 	if b.free {
 		out["additionalProperties"] = true
-	}
-	if len(required) > 0 {
-		out["required"] = required
 	}
 	if b.doc != "" {
 		out["description"] = plain(b.doc)

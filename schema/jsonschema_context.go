@@ -13,6 +13,9 @@ type contextKey struct {
 	example  string       // as it is written in JSON
 	keys     []contextKey // of an object
 	free     bool         // an object may have other keys
+	// check judges one text (or each of a list); its error completes the sentence
+	// "PATH …".
+	check func(string) error
 }
 
 type contextType string
@@ -34,9 +37,16 @@ func contextDocuments() []contextKey {
 	return []contextKey{
 		{name: "ironic_settings", typ: contextObject, required: true, doc: "How the device becomes a node in Ironic.", example: `{"driver": "redfish", "interface_type": "25gbase-x-sfp28", "raid_interface": "no-raid"}`,
 			keys: ironicSettingsKeys()},
-		{name: "inspection_validation", typ: contextObject, free: true, doc: "What an inspection must have found. This version checks carrier and LLDP, which need no key; others are kept for later versions.", example: `{}`},
+		{name: "inspection_validation", typ: contextObject, doc: "What an inspection must have found. This version checks carrier and LLDP, which need no key; the keys are checked and kept for later versions.", example: `{"gpus": 8}`,
+			keys: inspectionValidationKeys()},
 		{name: "ztp", typ: contextObject, free: true, doc: "How the host's network is set up. For the platform class enroll looks whether there is such an object, and whether it has an infiniband part; an object without one leaves the fabric open, which is refused for devices with GPUs.", example: `{"infiniband": {}}`,
-			keys: []contextKey{{name: "infiniband", typ: contextObject, free: true, doc: "The fabric is InfiniBand.", example: `{}`}}},
+			keys: []contextKey{
+				{name: "infiniband", typ: contextObject, free: true, doc: "The fabric is InfiniBand.", example: `{}`, keys: []contextKey{
+					{name: "partition", typ: contextText, doc: "The partition key.", example: `"0x8001"`},
+				}},
+				{name: "enabled", typ: contextBool, doc: "Whether the host is set up so. enroll does nothing with it.", example: `true`},
+				{name: "url", typ: contextText, check: isServiceURL, doc: "Where the host gets its setup. enroll does nothing with it.", example: `"http://192.0.2.30/ztp"`},
+			}},
 	}
 }
 
@@ -73,7 +83,7 @@ func ironicSettingsKeys() []contextKey {
 			{name: "interfaces", typ: contextTexts, doc: "The members, by their names in NetBox. Without it all frontend interfaces are members.", example: `["eth0", "eth1"]`},
 		}},
 		contextKey{name: "skip_cable_verification", typ: contextBool, doc: "Leaves out the comparison of LLDP with the cables in NetBox, for example for emulated nodes.", example: `false`},
-		contextKey{name: "redfish_address_override", typ: contextText, doc: "Where Redfish is reached instead of oob_ip: scheme://host:port[/redfish/v1/Systems/ID].", example: `"https://192.0.2.10:8443"`},
+		contextKey{name: "redfish_address_override", typ: contextText, check: isRedfishAddress, doc: "Where Redfish is reached instead of oob_ip: scheme://host:port[/redfish/v1/Systems/ID].", example: `"https://192.0.2.10:8443"`},
 		contextKey{name: "ironic_driver_info", typ: contextObject, free: true, doc: "More of the node's driver_info. What enroll manages itself wins.", example: `{}`},
 		contextKey{name: "target_raid_config", typ: contextObject, free: true, doc: "The RAID configuration that Ironic shall build.", example: `{"logical_disks": []}`},
 		contextKey{name: "run_inspection", typ: contextBool, doc: "A parameter of an older workflow, which enroll takes as a flag of a run; it has no effect here.", example: `true`},

@@ -45,6 +45,23 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// TestTwelve: twelve mistakes are twelve diagnostics, in the order of their lines.
+func TestTwelve(t *testing.T) {
+	src, err := os.ReadFile(filepath.Join("testdata", "mistakes", "twelve.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ds := load(string(src), Options{Version: "0.1.0"})
+	if len(ds) != 12 {
+		t.Errorf("%d diagnostics", len(ds))
+	}
+	for i := 1; i < len(ds); i++ {
+		if ds[i].Range.Start.Line < ds[i-1].Range.Start.Line {
+			t.Errorf("line %d stands after line %d", ds[i].Range.Start.Line, ds[i-1].Range.Start.Line)
+		}
+	}
+}
+
 func TestJSON(t *testing.T) {
 	src, err := os.ReadFile(filepath.Join("testdata", "mistakes", "several.hcl"))
 	if err != nil {

@@ -94,8 +94,8 @@ func (f *File) eachAttribute(b *rawBlock, path string, leftOut bool, visit func(
 func (f *File) Unused() []string {
 	var out []string
 	for _, b := range f.root.named("site") {
-		for _, a := range unusedBelow(b, false, nil) {
-			out = append(out, a.path)
+		for _, u := range unusedBelow(b, nil) {
+			out = append(out, u.path)
 		}
 	}
 	sort.Strings(out)

@@ -41,6 +41,14 @@ type expressionWalk struct {
 	frames []frame
 	scopes []map[string]struct{}
 	loops  int
+	looped bool // there is a for expression
+}
+
+// seen is what a look at an expression found. It holds for every evaluation.
+type seen struct {
+	refs   []reference
+	looped bool
+	ok     bool
 }
 
 type frame struct {
@@ -50,9 +58,14 @@ type frame struct {
 }
 
 func (r *reporter) walk(expr hclsyntax.Expression, functions map[string]function.Function) ([]reference, bool) {
+	looked := r.look(expr, functions)
+	return looked.refs, looked.ok
+}
+
+func (r *reporter) look(expr hclsyntax.Expression, functions map[string]function.Function) seen {
 	w := &expressionWalk{r: r, functions: functions, ok: true}
 	_ = hclsyntax.Walk(expr, w) // it reports through r
-	return w.refs, w.ok
+	return seen{w.refs, w.looped, w.ok}
 }
 
 // Enter implements hclsyntax.Walker.
@@ -71,6 +84,7 @@ func (w *expressionWalk) Enter(node hclsyntax.Node) hcl.Diagnostics {
 			w.refs = append(w.refs, reference{n.Traversal, f.guarded})
 		}
 	case *hclsyntax.ForExpr:
+		w.looped = true
 		if w.loops++; w.loops > 1 {
 			w.fail(n.OpenRange, "Nested loop", "A for expression inside another one is not supported. Put the inner one into a local.")
 		}

@@ -234,18 +234,33 @@ func (w *localWalk) visit(name string) {
 	if _, circular := w.values[name]; circular {
 		return
 	}
-	// A name that does not exist is reported against all names, not against the
-	// ones evaluated so far.
-	seen := map[string]cty.Value{}
-	for n := range w.attrs {
-		seen[n] = cty.DynamicVal
-	}
-	for n, v := range w.values {
-		seen[n] = v
-	}
-	v, ok := w.r.value(a.expr, w.sc.with("local", cty.ObjectVal(seen)))
+	v, ok := w.r.value(a.expr, w.sc.with("local", cty.ObjectVal(w.visible(a))))
 	if !ok {
 		v = cty.DynamicVal
 	}
 	w.values[name] = v
+}
+
+// visible are the locals that an expression uses; all of them when it uses one
+// that does not exist, so that the message can name them.
+func (w *localWalk) visible(a *rawAttr) map[string]cty.Value {
+	seen := map[string]cty.Value{}
+	for _, t := range a.expr.Variables() {
+		root, name := (reference{steps: t}).names()
+		if root != "local" {
+			continue
+		}
+		if _, exists := w.attrs[name]; !exists {
+			for n := range w.attrs {
+				seen[n] = cty.DynamicVal
+			}
+			return seen
+		}
+		v, done := w.values[name]
+		if !done {
+			v = cty.DynamicVal
+		}
+		seen[name] = v
+	}
+	return seen
 }

@@ -72,7 +72,7 @@ func (r *reporter) varFile(name string, files fs.FS, values map[string]given) {
 	}
 	for _, a := range src.body.Attributes {
 		at := a.Expr.Range()
-		if _, ok := r.walk(a.Expr, functionMap()); !ok {
+		if !r.look(a.Expr, functionMap()).ok {
 			continue
 		}
 		if calls(a.Expr) {

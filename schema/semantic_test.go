@@ -1,0 +1,144 @@
+package schema
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// wholeSite is valid; the tests change one line of it.
+const wholeSite = `
+site "x" {
+  netbox {
+    url   = "https://netbox.example.net"
+    token = secret("netbox", "token")
+  }
+  secrets "vault" {
+    url = "https://vault.example.net"
+  }
+  device_class "COMPUTE_GPU" {
+    roles = ["gpu-compute"]
+  }
+  device_class "COMPUTE_CPU" {
+    roles = ["compute"]
+  }
+  ironic "a" {
+    cloud               = "x"
+    device_classes      = ["COMPUTE_GPU", "COMPUTE_CPU"]
+    timeout             = "1m"
+    cleaning_deadline   = "3h"
+    inspection_deadline = "1h"
+    node_lock {
+      max_wait = "15m"
+      backoff  = ["10s", "60s"]
+    }
+  }
+  dhcp {
+    host             = "192.0.2.2"
+    user             = "enroll"
+    identity_file    = "id"
+    known_hosts_file = "known_hosts"
+    service          = "dnsmasq"
+    directory        = "/etc/dnsmasq.d/enroll"
+    subnets          = ["192.0.2.0/24"]
+  }
+  bmc {
+    credential = secret("bmc-${device.name}", "password")
+    ntp {
+      servers   = ["ntp1.example.net"]
+      time_zone = "Europe/London"
+    }
+    idrac {
+      restrict_boot = true
+    }
+    bios "DELLPOWEREDGEXE9680" {
+      attributes = { BootMode = "Uefi" }
+    }
+  }
+  limits {
+    reboots          = 4
+    reboots_per_rack = 2
+  }
+  owned_nodes {
+    release = ["bmc.ntp"]
+  }
+  tolerate "x" {
+    address = "*/bmc.bios"
+    path    = "SerialRedirect"
+    reason  = "why"
+    until   = "2027-01-31"
+  }
+}
+`
+
+// TestSemantics: what single attributes cannot say. Each change makes exactly one
+// mistake.
+func TestSemantics(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	check := func(src string) Diagnostics {
+		_, ds := load(src, Options{Now: now})
+		var out Diagnostics
+		for _, d := range ds {
+			if d.Summary != "Not used by this version" {
+				out = append(out, d)
+			}
+		}
+		return out
+	}
+	if ds := check(wholeSite); len(ds) > 0 {
+		t.Fatal(text(t, ds))
+	}
+	long := strings.Repeat("A", 129)
+	for _, c := range []struct{ name, old, new, says string }{
+		{"overlapping device classes", `roles = ["compute"]`, `roles = ["compute", "gpu-compute"]`, `already belongs to device_class "COMPUTE_GPU"`},
+		{"class with no Ironic", `["COMPUTE_GPU", "COMPUTE_CPU"]`, `["COMPUTE_GPU"]`, `No ironic block lists the device class "COMPUTE_CPU"`},
+		{"no usable host", `["192.0.2.0/24"]`, `["192.0.2.1/32"]`, "no usable host address"},
+		{"no usable host in a link", `["192.0.2.0/24"]`, `["192.0.2.0/31"]`, "no usable host address"},
+		{"no usable host in a group", `["192.0.2.0/24"]`, `["224.0.0.0/8"]`, "no usable host address"},
+		{"backoff above its budget", `["10s", "60s"]`, `["10s", "20m"]`, "The longest pause (20m) is longer than the budget of all pauses together, max_wait (15m)"},
+		{"budget below the default backoff", "max_wait = \"15m\"\n      backoff  = [\"10s\", \"60s\"]", "max_wait = \"5s\"", "shorter than the first pause"},
+		{"timeout above a deadline", `timeout             = "1m"`, `timeout             = "1h"` + "\n    attempts = 2", ""},
+		{"timeout above the deadline", `inspection_deadline = "1h"`, `inspection_deadline = "30s"`, "One request may take longer (timeout, 1m) than all of it (inspection_deadline, 30s)"},
+		{"backoff turned round", `["10s", "60s"]`, `["60s", "10s"]`, "the smaller one first"},
+		{"unknown time zone", `"Europe/London"`, `"Europe/Lundon"`, "is no time zone of the IANA database"},
+		{"abbreviated time zone", `"Europe/London"`, `"Local"`, "must be the IANA name"},
+		{"restrict_boot that cannot be", "idrac {\n", "xcc {\n", `cannot be switched off one by one in the family "xcc"`},
+		{"restrict_boot on Supermicro", "idrac {\n", "supermicro {\n", `in the family "supermicro"`},
+		{"restrict_boot on others", "idrac {\n", "generic {\n", `in the family "generic"`},
+		{"endpoint and cloud", `cloud               = "x"`, "cloud = \"x\"\n    endpoint = \"http://x\"", `"cloud" and "endpoint" say the same thing twice`},
+		{"directory that is not absolute", `"/etc/dnsmasq.d/enroll"`, `"etc/dnsmasq.d/enroll"`, "must be an absolute path"},
+		{"NTP server", `["ntp1.example.net"]`, `["ntp1_example"]`, "must be a host name or an IP address"},
+		{"NTP server that is nearly an address", `["ntp1.example.net"]`, `["192.0.2.300"]`, "looks like an IP address and is none"},
+		{"platform class too long", "DELLPOWEREDGEXE9680", long, "longer than 128 characters"},
+		{"platform class in another form", "DELLPOWEREDGEXE9680", "Dell PowerEdge", "manufacturer and model in upper case"},
+		{"password in a bios block", `BootMode = "Uefi"`, `SetupPassword = "hunter2secret"`, "has a password in it"},
+		{"until in the past", `"2027-01-31"`, `"2026-01-31"`, "2026-01-31"},
+		{"rack above site", `reboots_per_rack = 2`, `reboots_per_rack = 5`, "larger than reboots (4), so it limits nothing"},
+		{"release of what reboots", `["bmc.ntp"]`, `["bmc.bios"]`, `"release" must be`},
+		{"config of dnsmasq", `service          = "dnsmasq"`, "service = \"dnsmasq\"\n    config = \"/etc/dnsmasq.conf\"", "no effect with service = \"dnsmasq\""},
+		{"another DHCP server", `service          = "dnsmasq"`, `service          = "kea"`, "refuses to plan"},
+		{"lockout without a limit", "    idrac {\n", "    security {\n      lockout_duration = \"1m\"\n    }\n    idrac {\n", "lockout_duration needs lockout_attempts"},
+		{"lockout that never is", "    idrac {\n", "    security {\n      lockout_attempts = 0\n      lockout_duration = \"1m\"\n    }\n    idrac {\n", "which never locks out"},
+		{"monitoring without a password", "    idrac {\n", "    monitoring_username = secret(\"m\", \"u\")\n    idrac {\n", "account without a password"},
+		{"NTP twice", "    idrac {\n", "    ntp_servers = [\"ntp1.example.net\"]\n    idrac {\n", `"ntp_servers" and "ntp.servers" say the same thing twice`},
+		{"CA twice", "    idrac {\n", "    ca_file = \"a\"\n    tls {\n      ca_file = \"b\"\n    }\n    idrac {\n", `"ca_file" and "tls.ca_file" say the same thing twice`},
+		{"insecure without a reason", "    idrac {\n", "    tls {\n      insecure = true\n    }\n    idrac {\n", "wants a reason"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if !strings.Contains(wholeSite, c.old) {
+				t.Fatalf("%q is not in the site", c.old)
+			}
+			ds := check(strings.Replace(wholeSite, c.old, c.new, 1))
+			if c.says == "" {
+				if len(ds) > 0 {
+					t.Error(text(t, ds))
+				}
+				return
+			}
+			said := strings.Join(strings.Fields(text(t, ds)), " ")
+			if len(ds) != 1 || !strings.Contains(said, c.says) || strings.Contains(said, "hunter2") {
+				t.Errorf("%d mistakes, want one with %q: %s", len(ds), c.says, said)
+			}
+		})
+	}
+}
