@@ -49,13 +49,16 @@ type textWriter struct {
 func (t *textWriter) f(format string, args ...any) { fmt.Fprintf(&t.b, format, args...) }
 
 func (t *textWriter) site(g byDevice) {
-	if len(g.steps[""])+len(g.faults[""]) == 0 {
+	if len(g.steps[""])+len(g.faults[""])+len(g.observed[""]) == 0 {
 		return
 	}
 	t.f("\n%s\n", t.bold("shared by the site"))
 	t.faults(g.faults[""])
 	for _, s := range g.steps[""] {
 		t.step(s)
+	}
+	for _, o := range g.observed[""] {
+		t.observed(o)
 	}
 }
 
