@@ -32,11 +32,15 @@ type Options struct {
 // File is a folder that was read without a mistake. It is not changed after
 // Load, so that many devices may be evaluated at once.
 type File struct {
-	site    *plan.Site
-	bmc     *rawBlock // nil: no bmc block
-	sources map[string]*source
-	scope   *scope
-	root    *rawBlock // all folders, merged and evaluated
+	site *plan.Site
+	bmc  *rawBlock // nil: no bmc block
+	// perDevice are its attributes that are evaluated for each device, uses the
+	// attributes of device that they use.
+	perDevice []*rawAttr
+	uses      map[string]bool
+	sources   map[string]*source
+	scope     *scope
+	root      *rawBlock // all folders, merged and evaluated
 }
 
 // Load reads all *.hcl files of a folder as one. The File is nil when a
@@ -62,7 +66,7 @@ func Load(dir string, opts Options) (*File, Diagnostics) {
 		file.site = r.site(b)
 		file.site.Dir, file.site.Files = dir, folders.read
 		for _, bmc := range b.named("bmc") {
-			file.bmc = bmc
+			file.bmc, file.perDevice, file.uses = bmc, perDevice(bmc), deviceUses(bmc)
 		}
 	}
 	for _, own := range folders.own {

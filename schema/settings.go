@@ -41,25 +41,57 @@ func unknownDevice() cty.Value {
 	return cty.ObjectVal(attrs)
 }
 
-func deviceValue(i *plan.Intent) cty.Value {
-	tags := cty.ListValEmpty(cty.String)
-	if len(i.Tags) > 0 {
+func deviceValue(i *plan.Intent) cty.Value { return deviceValueOf(i, nil) }
+
+// deviceValueOf leaves out what is not used: config contexts can be large. Nil
+// means all.
+func deviceValueOf(i *plan.Intent, uses map[string]bool) cty.Value {
+	attrs := map[string]cty.Value{}
+	set := func(name string, value func() cty.Value) {
+		if uses == nil || uses[name] {
+			attrs[name] = value()
+		}
+	}
+	for name, s := range map[string]string{
+		"name": i.Name, "serial": i.Serial, "site": i.Site, "status": i.Status, "role": i.Role, "class": i.Class, "manufacturer": i.Manufacturer,
+		"model": i.Model, "device_type": i.DeviceTypeSlug, "platform": i.Platform, "rack": i.Rack, "position": i.Position,
+	} {
+		set(name, func() cty.Value { return textOrNull(s) })
+	}
+	set("id", func() cty.Value { return cty.NumberIntVal(i.ID) })
+	set("gpu", func() cty.Value { return cty.BoolVal(i.GPU) })
+	set("oob_ip", func() cty.Value {
+		if !i.OOB.IsValid() {
+			return textOrNull("")
+		}
+		return cty.StringVal(i.OOB.String())
+	})
+	set("tags", func() cty.Value {
+		if len(i.Tags) == 0 {
+			return cty.ListValEmpty(cty.String)
+		}
 		list := make([]cty.Value, len(i.Tags))
 		for n, t := range i.Tags {
 			list[n] = cty.StringVal(t)
 		}
-		tags = cty.ListVal(list)
-	}
-	oob := ""
-	if i.OOB.IsValid() {
-		oob = i.OOB.String()
-	}
-	return cty.ObjectVal(map[string]cty.Value{
-		"oob_ip": textOrNull(oob), "name": textOrNull(i.Name), "id": cty.NumberIntVal(i.ID), "serial": textOrNull(i.Serial), "site": textOrNull(i.Site), "status": textOrNull(i.Status),
-		"role": textOrNull(i.Role), "class": textOrNull(i.Class), "gpu": cty.BoolVal(i.GPU), "manufacturer": textOrNull(i.Manufacturer), "model": textOrNull(i.Model),
-		"device_type": textOrNull(i.DeviceTypeSlug), "platform": textOrNull(i.Platform), "rack": textOrNull(i.Rack), "position": textOrNull(i.Position),
-		"tags": tags, "custom_fields": jsonObject(i.CustomFields), "config_context": jsonObject(i.ConfigContext),
+		return cty.ListVal(list)
 	})
+	set("custom_fields", func() cty.Value { return jsonObject(i.CustomFields) })
+	set("config_context", func() cty.Value { return jsonObject(i.ConfigContext) })
+	return cty.ObjectVal(attrs)
+}
+
+// deviceUses are the attributes of device that a block's expressions use.
+func deviceUses(b *rawBlock) map[string]bool {
+	uses := map[string]bool{}
+	for _, a := range perDevice(b) {
+		for _, t := range a.expr.Variables() {
+			if root, name := (reference{steps: t}).names(); root == "device" {
+				uses[name] = true
+			}
+		}
+	}
+	return uses
 }
 
 func textOrNull(s string) cty.Value {
@@ -113,8 +145,8 @@ func (f *File) Settings(intent *plan.Intent) (plan.Settings, Diagnostics) {
 		return s, nil
 	}
 	r := &reporter{sources: f.sources}
-	sc := f.scope.with("device", deviceValue(intent))
-	for _, a := range perDevice(f.bmc) {
+	sc := f.scope.with("device", deviceValueOf(intent, f.uses))
+	for _, a := range f.perDevice {
 		value, ok := r.goValue(a, sc)
 		if !ok || value == nil {
 			r.explainNulls(a, intent)
