@@ -14,6 +14,7 @@ help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/enroll, static, with its version
+	@echo "building bin/enroll (the first time compiles all dependencies, some minutes)"
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/enroll ./cmd/enroll
 
 demo: build ## plan, apply and plan again a fresh GPU server in the embedded lab

@@ -86,8 +86,9 @@ func ParseAddress(s string) (Address, error) {
 }
 
 // Match reports whether the address fits a glob over its text form. A pattern
-// without a site fits every site, so that "gpu-017/bmc.*" and "*/dhcp.*" work
-// as people write them. "*" does not cross a slash; brackets are literal.
+// may leave out the site, or site and device: "demo/gpu-017/bmc.ntp",
+// "gpu-017/bmc.*", "*/dhcp.*" and "bmc.ntp" work as people write them. "*" does
+// not cross a slash; brackets are literal.
 func (a Address) Match(pattern string) (bool, error) {
 	quoted := strings.NewReplacer("[", `\[`, "]", `\]`).Replace(pattern)
 	whole, err := path.Match(quoted, a.String())
@@ -98,5 +99,10 @@ func (a Address) Match(pattern string) (bool, error) {
 		return true, nil
 	}
 	_, rest, _ := strings.Cut(a.String(), "/")
-	return path.Match(quoted, rest)
+	for _, part := range []string{rest, a.Local()} {
+		if ok, err := path.Match(quoted, part); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
 }

@@ -126,7 +126,7 @@ func (b *builder) start() {
 		d := &deviceState{target: t, owner: owner, head: &DevicePlan{
 			Name: i.Name, URL: i.URL, Class: i.Class, Rack: i.Rack,
 			Vendor:      strings.TrimSpace(i.Manufacturer + " " + i.Model),
-			IronicState: owner.State, Owned: owner.Owned, OwnedReason: owner.Reason,
+			IronicState: owner.State, Owned: owner.Owned, OwnedReason: owner.Reason, Maintenance: owner.Maintenance,
 		}}
 		b.devices[i.Name] = d
 		b.names = append(b.names, i.Name)
@@ -217,6 +217,7 @@ func (b *builder) decide(k Kind, d *deviceState, r Resource) *Step {
 			verdict = VerdictUnreadable
 		}
 		b.fail(d, v.Fault, verdict)
+		d.head.Unread++
 		return nil
 	}
 	if v.Step == nil {
@@ -399,6 +400,32 @@ func (b *builder) target() {
 			}
 		}
 	}
+	// What is written and not made live would be half a change: a shared step that
+	// serves a kept one is kept too, for that device alone.
+	for _, s := range b.shared {
+		if keep[s] || s.Blocked != nil {
+			continue
+		}
+		serves := map[string]string{} // device → the address that the step makes live
+		for _, because := range s.Because {
+			for k := range keep {
+				if k.Address.String() == because {
+					serves[k.Address.Device] = because
+				}
+			}
+		}
+		if len(serves) == 0 {
+			continue
+		}
+		keep[s] = true
+		s.Serves, s.Because = s.Serves[:0], s.Because[:0]
+		for _, name := range b.names {
+			if at, ok := serves[name]; ok {
+				s.Serves, s.Because = append(s.Serves, name), append(s.Because, at)
+			}
+		}
+	}
+	b.plan.Scope.LeftOut = len(b.all()) - len(keep)
 	only := func(steps []*Step) []*Step {
 		var out []*Step
 		for _, s := range steps {
@@ -488,7 +515,7 @@ func (b *builder) record() {
 		p.Inputs.Intents[t.Intent.Name] = t.Intent.Hash
 	}
 	p.Inputs.Objects = uniqueObjects(p.Inputs.Objects)
-	p.Scope = ScopeRecord{Site: sc.Site.Name, Targets: b.in.Targets, Parameters: b.in.Parameters, Toggles: map[string]bool{
+	p.Scope = ScopeRecord{Site: sc.Site.Name, Targets: b.in.Targets, LeftOut: p.Scope.LeftOut, Parameters: b.in.Parameters, Toggles: map[string]bool{
 		"configure_dhcp": sc.Site.ConfigureDHCP, "configure_bmc": sc.Site.ConfigureBMC,
 		"ironic_enrol": sc.Site.IronicEnrol, "record_platform_class": sc.Site.RecordPlatformClass,
 	}}

@@ -15,11 +15,22 @@ import (
 // Encode writes the plan file: canonical JSON with sorted members, two spaces
 // of indent and a final newline. Equal plans give equal bytes.
 func Encode(p *Plan) ([]byte, error) {
-	members, err := members(p)
+	m, err := members(p)
 	if err != nil {
 		return nil, err
 	}
-	return canonical(members, "  ")
+	if m["seal"], err = seal(m); err != nil {
+		return nil, err
+	}
+	return canonical(m, "  ")
+}
+
+// seal hashes all members but the seal itself.
+func seal(m map[string]any) (string, error) {
+	delete(m, "seal")
+	b, err := canonical(m, "")
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:]), err
 }
 
 // ContentHash is the hash that people approve: SHA-256 over the canonical form
@@ -30,7 +41,7 @@ func ContentHash(p *Plan) string {
 	if err != nil {
 		return "" // unreachable: every part of a plan encodes; Encode reports it
 	}
-	for _, k := range []string{"content_hash", "plan_id", "created", "expires", "site_dir", "statistics"} {
+	for _, k := range []string{"content_hash", "plan_id", "created", "expires", "site_dir", "statistics", "seal"} {
 		delete(m, k)
 	}
 	b, err := canonical(m, "")
@@ -95,6 +106,13 @@ func Decode(raw []byte) (*Plan, error) {
 	}
 	if got := ContentHash(p); got != p.ContentHash {
 		return nil, invalid("the content hash is %s but the file says %s: it was edited or damaged", got, p.ContentHash)
+	}
+	m, err := members(p)
+	if err != nil {
+		return nil, invalid("the file cannot be read back").Because(err)
+	}
+	if got, err := seal(m); err != nil || got != p.Seal {
+		return nil, invalid("the seal does not fit: the file was edited or damaged outside of what the content hash covers")
 	}
 	if err := checkNeeds(p.Steps); err != nil {
 		return nil, invalid("the steps do not fit together").Because(err)

@@ -65,6 +65,7 @@ const (
 	CodeNotApplied           Code = "NOT_APPLIED"
 	CodeTimeout              Code = "STEP_TIMEOUT"
 	CodeInterrupted          Code = "INTERRUPTED"
+	CodeNotApproved          Code = "NOT_APPROVED"
 	CodeJournal              Code = "JOURNAL_FAILED"
 	CodeLockHeld             Code = "LOCK_HELD"
 	CodePolicyApproval       Code = "POLICY_APPROVAL_REQUIRED"
@@ -164,6 +165,7 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodeNotApplied:           {ClassRefused, OwnerInfra, false, "A write was accepted and did not stick.", "Compare both values in the evidence; somebody else may be writing too."},
 	CodeTimeout:              {ClassTimeout, OwnerInfra, true, "A step's budget ran out.", "See what was last observed; plan again when the cause is gone."},
 	CodeInterrupted:          {ClassStale, OwnerInfra, true, "The run was interrupted.", "Run apply again: it reads live and continues."},
+	CodeNotApproved:          {ClassDenied, OwnerInfra, false, "Nobody approved the plan; nothing was done.", "Review the plan and apply it again."},
 	CodeJournal:              {ClassInternal, OwnerInfra, false, "The journal could not be written, so nothing more was started.", "Free space or correct rights at the journal's place."},
 	CodeLockHeld:             {ClassBusy, OwnerInfra, true, "Another run holds the lock.", "Wait for it to end."},
 	CodePolicyApproval:       {ClassDenied, OwnerInfra, false, "A policy of the site wants somebody's approval, and nobody gave it.", "Ask the policy's owner, then apply with --approve POLICY, or answer the question at a terminal."},

@@ -33,6 +33,11 @@ type Plan struct {
 	Policies   []PolicyResult `json:"policies,omitempty"`
 	Summary    Summary        `json:"summary"`
 	Statistics map[string]int `json:"statistics"` // requests per system while planning
+
+	// Seal covers the whole file, so that a damaged or edited one is noticed also
+	// where ContentHash does not look (id, life). It is no signature: who can write
+	// the file can make a new seal.
+	Seal string `json:"seal"`
 }
 
 // Tool names the program that made the plan.
@@ -53,6 +58,7 @@ type ScopeRecord struct {
 	Site       string            `json:"site"`
 	Devices    []string          `json:"devices"`
 	Targets    []string          `json:"targets,omitempty"`
+	LeftOut    int               `json:"left_out,omitempty"` // steps that no target fits
 	Toggles    map[string]bool   `json:"toggles"`
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
@@ -79,12 +85,16 @@ type DevicePlan struct {
 	IronicState ProvisionState `json:"ironic_state"`
 	Owned       bool           `json:"owned"`
 	OwnedReason string         `json:"owned_reason,omitempty"`
+	Maintenance bool           `json:"maintenance,omitempty"` // Ironic's flag
 	Verdict     DeviceVerdict  `json:"verdict"`
 	// UpTo is true when something could not be seen yet: the counts are then an
 	// upper bound.
 	UpTo bool `json:"up_to,omitempty"`
 	// Unchanged counts the resources that are as wanted.
 	Unchanged int `json:"unchanged"`
+	// Unread counts the resources that could not be read or judged: nothing is
+	// known of them.
+	Unread int `json:"unread,omitempty"`
 }
 
 // Severity of a diagnostic.

@@ -48,7 +48,7 @@ func TestAddressMatch(t *testing.T) {
 	a := Address{Site: "lon14", Device: "gpu-017", System: "ironic", Kind: "port", Key: "eth0"}
 	for pattern, want := range map[string]bool{
 		"lon14/gpu-017/ironic.port[eth0]": true, "gpu-017/ironic.*": true, "*/ironic.port[eth0]": true, "*/*/ironic.*": true,
-		"*/bmc.*": false, "gpu-018/*": false, "*": false,
+		"*/bmc.*": false, "gpu-018/*": false, "*": true, "ironic.port[eth0]": true, "ironic.*": true, "port*": false,
 	} {
 		if got, err := a.Match(pattern); err != nil || got != want {
 			t.Errorf("Match(%q) = %v, %v; want %v", pattern, got, err, want)

@@ -215,7 +215,7 @@ func concerns(s *Step, device string) bool {
 // when it is denied itself, or when no device that it serves is left. It records
 // the results in the plan and counts anew; it never unblocks anything.
 func (p *Plan) Enforce(results []PolicyResult) {
-	p.Policies = results
+	p.Policies = stillDenied(p.Policies, results)
 	for _, r := range results {
 		denied := map[string]bool{}
 		for _, name := range r.denied() {
@@ -233,6 +233,31 @@ func (p *Plan) Enforce(results []PolicyResult) {
 	}
 	p.blockDependents()
 	p.Summary = Summarize(p)
+}
+
+// stillDenied carries over what was denied before: it is blocked, so the policies
+// were not asked about it again.
+func stillDenied(before, now []PolicyResult) []PolicyResult {
+	out := append([]PolicyResult(nil), now...)
+	for i, r := range out {
+		for _, old := range before {
+			if old.Policy != r.Policy || !old.Denies() {
+				continue
+			}
+			if old.Action == PolicyDeny {
+				out[i].Holds = distinct(append(append([]string{}, old.Holds...), r.Holds...))
+			}
+			out[i].Failed = distinct(append(append([]string{}, old.Failed...), r.Failed...))
+			out[i].Outcome = PolicyHolds
+			if len(out[i].Failed) > 0 {
+				out[i].Outcome = PolicyFailed
+			}
+			if r.Error == "" {
+				out[i].Error = old.Error
+			}
+		}
+	}
+	return out
 }
 
 // blockDependents goes on until nothing changes: what waits for a step that a

@@ -90,7 +90,6 @@ const (
 	RuleNotYet      Rule = "not_supported" // this version of enroll cannot do it; it says what a person has to do
 	RuleForeign     Rule = "foreign"       // somebody else's doing is in the way
 	RuleFailed      Rule = "device_failed" // the device has a fault; nothing of it runs
-	RuleStale       Rule = "stale"         // the record moved since the plan
 	RulePolicy      Rule = "policy"        // a policy of the site denies it
 )
 

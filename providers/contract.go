@@ -57,3 +57,16 @@ type Rotator interface {
 	// holds it. It refuses with SECRET_CONFLICT when the item was changed since.
 	Publish(ctx context.Context, staged plan.StagedSecret) (version string, err error)
 }
+
+// Finding is what a live check found out about one thing that a run needs.
+type Finding struct {
+	What  string      // the thing, for example "NetBox: view dcim.device"
+	Fault *plan.Fault // nil: it is as it has to be
+	Note  string      // more about what was seen, or what cannot be seen without writing
+}
+
+// Prober looks whether a system answers and whether the credential has the
+// rights that a run needs. It writes nothing.
+type Prober interface {
+	Probe(ctx context.Context, site *plan.Site) []Finding
+}

@@ -19,13 +19,12 @@ type node = map[string]any
 // lacks may stand in another file of the folder, or in one that it includes;
 // `enroll validate` knows.
 func JSONSchema(version string) []byte {
-	root := blockSchema(language())
+	defs := node{"template": node{"type": "string", "pattern": `[$%]\{`, "description": "an expression: a text with ${…}"}}
+	root := blockSchema(language(), "", defs)
 	root["$schema"] = draft
 	root["$id"] = "urn:enroll:site:" + version
 	root["title"] = "Site file of enroll " + version
-	root["$defs"] = node{"template": node{
-		"type": "string", "pattern": `[$%]\{`, "description": "an expression: a text with ${…}",
-	}}
+	root["$defs"] = defs
 	return schemaText(root)
 }
 
@@ -38,8 +37,23 @@ func schemaText(root node) []byte {
 	return b.Bytes()
 }
 
+// definition puts the body of a block among the definitions, by its path, and
+// gives a reference to it: bodies are used twice wherever a list of them is taken
+// too.
+func definition(b *block, path string, defs node) node {
+	name := joinPath(path, b.name)
+	if b.variant != "" {
+		name = joinPath(name, b.variant)
+	}
+	if _, done := defs[name]; !done {
+		defs[name] = nil // its place: names are not taken twice
+		defs[name] = blockSchema(b, name, defs)
+	}
+	return node{"$ref": "#/$defs/" + name}
+}
+
 // blockSchema is the body of a block.
-func blockSchema(b *block) node {
+func blockSchema(b *block, path string, defs node) node {
 	properties := node{"//": node{"description": "a comment"}}
 	for i := range b.attrs {
 		a := &b.attrs[i]
@@ -50,7 +64,7 @@ func blockSchema(b *block) node {
 	}
 	for _, name := range b.blockNames() {
 		rows := b.named(name)
-		properties[name] = childSchema(rows)
+		properties[name] = childSchema(rows, path, defs)
 	}
 	out := node{"type": "object", "properties": properties, "additionalProperties": false}
 	if b.free {
@@ -63,19 +77,19 @@ func blockSchema(b *block) node {
 }
 
 // childSchema puts the labels of a block around its body.
-func childSchema(rows []*block) node {
+func childSchema(rows []*block, path string, defs node) node {
 	first := rows[0]
 	switch {
 	case first.variant != "":
 		bodies := node{}
 		for _, row := range rows {
 			if !row.later {
-				bodies[row.variant] = oneOrMore(blockSchema(row), 1)
+				bodies[row.variant] = oneOrMore(definition(row, path, defs), 1)
 			}
 		}
 		return oneOrMore(node{"type": "object", "properties": bodies, "additionalProperties": false, "minProperties": 1, "maxProperties": 1}, 1)
 	case first.label != nil:
-		body := oneOrMore(blockSchema(first), 1)
+		body := oneOrMore(definition(first, path, defs), 1)
 		labelled := node{"type": "object", "additionalProperties": body, "minProperties": 1, "description": "by the label: " + plain(first.label.doc)}
 		if !first.many {
 			labelled["maxProperties"] = 1
@@ -83,9 +97,9 @@ func childSchema(rows []*block) node {
 		}
 		return oneOrMore(labelled, 0)
 	case first.many:
-		return oneOrMore(blockSchema(first), 0)
+		return oneOrMore(definition(first, path, defs), 0)
 	}
-	return oneOrMore(blockSchema(first), 1)
+	return oneOrMore(definition(first, path, defs), 1)
 }
 
 // oneOrMore takes what hcl takes: a body, or a list of them. most is how many

@@ -295,6 +295,9 @@ func TestJSONSchemaIsWhole(t *testing.T) {
 	if !bytes.Equal(raw, JSONSchema("1.2.3")) {
 		t.Error("two times the same gives two texts")
 	}
+	if len(raw) > 300_000 { // editors load it at every start
+		t.Errorf("%d bytes", len(raw))
+	}
 	s := parseJSON(t, raw).(map[string]any)
 	if s["$id"] != "urn:enroll:site:1.2.3" {
 		t.Error(s["$id"])

@@ -191,10 +191,10 @@ func (r *reporter) condition(a *rawAttr, sc *scope) (*condition, bool) {
 func (r *reporter) conditionText(a *rawAttr) string {
 	at := a.expr.Range()
 	src := r.sources[at.Filename]
-	if src == nil || src.hides(at) {
-		return hiddenText
+	if src == nil || src.hides(at) || at.End.Byte < at.Start.Byte || !at.CanSliceBytes(src.bytes) {
+		return hiddenText // also of an expression that does not parse, whose end is not known
 	}
-	return strings.Join(strings.Fields(src.text(at)), " ")
+	return strings.Join(strings.Fields(string(at.SliceBytes(src.bytes))), " ")
 }
 
 // probe is a scope in which there is neither a device nor a step, and whose
@@ -232,8 +232,14 @@ var (
 	errNoBool    = errors.New("it is neither true nor false")
 )
 
-// Holds implements plan.Condition. It may be called from many goroutines.
-func (c *condition) Holds(pc plan.PolicyCase) (bool, error) {
+// Holds implements plan.Condition. It may be called from many goroutines. A
+// defect of the evaluator counts as an expression that cannot be decided.
+func (c *condition) Holds(pc plan.PolicyCase) (holds bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			holds, err = false, fmt.Errorf("the expression broke down: %v", p)
+		}
+	}()
 	r := &reporter{sources: c.sources}
 	v, diags := c.attr.expr.Value(c.context(pc))
 	r.fromHCL(diags)

@@ -161,6 +161,37 @@ func TestPolicyTable(t *testing.T) {
 	}
 }
 
+// Whatever is written as a condition: it is refused, decided, or denies.
+func FuzzPolicy(f *testing.F) {
+	for _, expr := range []string{
+		`has_effect("reboot") && within("08:00", "18:00", "UTC")`, `count_effect("erase") > 5`, `changes("*/bmc.*") || device.gpu`, `step.after.NTPServers[0] == "a"`,
+		`contains(step.effects, "erase")`, `[for e in step.because : e][0] == "x"`, `try(device.custom_fields.x, false)`, `"${step.kind}" == "bmc.ntp"`, `null`, `step.*.kind`, `step.after[*]`,
+	} {
+		f.Add(expr)
+	}
+	f.Fuzz(func(t *testing.T, expr string) {
+		if strings.ContainsAny(expr, "\n{}#") && !strings.Contains(expr, "${") {
+			return // it could end the block
+		}
+		file, ds := load(minimal("", "  policy \"p\" {\n    deny = "+expr+"\n  }\n"), Options{})
+		if file == nil {
+			if !ds.HasErrors() {
+				t.Error("no file and no mistake")
+			}
+			return
+		}
+		step := &plan.Step{ID: "s1", Address: plan.Address{Site: "x", Device: "gpu-001", System: "bmc", Kind: "ntp"}, Before: plan.Null, After: plan.Obj(map[string]plan.Value{"NTPServers": plan.Strs("a"), "Later": plan.Unknown})}
+		site := file.Site()
+		doc := &plan.Plan{Steps: []*plan.Step{step}}
+		doc.Enforce(plan.JudgePolicies(doc, &plan.Scope{Site: site, Targets: []*plan.Target{{Site: site, Intent: device()}}}, time.Unix(1800000000, 0)))
+		for _, r := range doc.Policies {
+			if r.Denies() != (step.Blocked != nil) || strings.Contains(r.Error, "broke down") {
+				t.Errorf("%s: %+v, blocked %v", expr, r, step.Blocked)
+			}
+		}
+	})
+}
+
 // BenchmarkPolicy asks one policy about a plan of a thousand steps.
 func BenchmarkPolicy(b *testing.B) {
 	file, ds := load(minimal("", "  policy \"p\" {\n    deny = step.kind == \"ironic.node\" && contains(step.effects, \"erase\")\n  }\n"), Options{})

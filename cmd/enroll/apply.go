@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sort"
@@ -33,7 +35,8 @@ func (a *app) applyCommand() *cobra.Command {
 		Use: "apply PLANFILE | DEVICE…", Short: "Execute a plan: a reviewed file, or a fresh one for devices",
 		Example: "  enroll apply gpu-017.plan\n  enroll apply gpu-017 gpu-018",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.siteGiven = cmd.Flags().Changed("site")
+			_, inEnvironment := a.sys.lookupEnv("ENROLL_SITE")
+			f.siteGiven = inEnvironment || cmd.Flags().Changed("site")
 			if len(args) == 1 && isFile(args[0]) && !f.all {
 				return a.applyFile(cmd.Context(), f, args[0])
 			}
@@ -50,15 +53,23 @@ func (a *app) applyCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.autoApprove, "auto-approve", false, "do not ask; for scripts")
 	cmd.Flags().StringArrayVar(&f.approved, "approve", nil, "approve what this policy of the site asks approval for")
 	_ = cmd.RegisterFlagCompletionFunc("approve", a.completePolicies) // the flag exists
-	cmd.Flags().StringVar(&f.journal, "journal", "", "folder of the journal (default: beside the plan file, else the user's state folder)")
+	cmd.Flags().StringVar(&f.journal, "journal", "", "folder of the journals, by which a plan is applied once (default: $XDG_STATE_HOME/enroll/journal)")
 	cmd.Flags().IntVar(&f.devices, "devices-at-once", 16, "how many devices have an exchange in flight at once")
 	f.life = plan.DefaultLife
 	return cmd
 }
 
+// checkApply refuses what only a plan can be printed as.
+func (f *applyFlags) checkApply() error {
+	if f.format == "markdown" {
+		return usageError{errors.New("apply prints text or json; enroll show --format markdown prints a plan file for a merge request")}
+	}
+	return f.shape.check()
+}
+
 // applyDevices plans, shows, asks and applies.
 func (a *app) applyDevices(ctx context.Context, f applyFlags, names []string) error {
-	if err := f.check(names); err != nil {
+	if err := errors.Join(f.checkApply(), f.check(names)); err != nil {
 		return err
 	}
 	p, s, err := a.plan(ctx, f.planFlags, names)
@@ -69,30 +80,14 @@ func (a *app) applyDevices(ctx context.Context, f applyFlags, names []string) er
 		return err
 	}
 	a.remember(p)
-	if err := a.print(p, f.shape); err != nil {
-		return err
-	}
-	if !p.HasWork() {
-		if code := planExit(p, false); code != exitDone {
-			return exitStatus(code)
-		}
-		return nil
-	}
-	if err := a.approve(p, f); err != nil {
-		return err
-	}
-	if err := a.approvePolicies(p, s.site, f); err != nil {
-		return err
-	}
-	dir := f.journal
-	if dir == "" {
-		dir = a.stateDir()
-	}
-	return a.execute(ctx, p, s, f, dir)
+	return a.carryOut(ctx, p, s, f, planFaults(p))
 }
 
 // applyFile applies a reviewed plan: exactly its steps or fewer.
 func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
+	if err := f.checkApply(); err != nil {
+		return err
+	}
 	if len(f.targets) > 0 {
 		return usageError{errors.New("a plan file is applied as it was reviewed; give --target to enroll plan")}
 	}
@@ -103,24 +98,14 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if err := a.checkPlan(p); err != nil {
 		return err
 	}
-	dir := f.journal
-	if dir == "" {
-		dir = filepath.Dir(path)
-	}
-	if done, err := apply.ReadJournal(dir, p.PlanID); err != nil {
+	if done, err := apply.ReadJournal(a.journalDir(f), p.PlanID); err != nil {
 		return err
 	} else if done.Ended {
-		return plan.NewFault(plan.CodePlanApplied, "plan %s was applied before", p.PlanID).With("journal", filepath.Join(dir, p.PlanID+".jsonl"))
+		return plan.NewFault(plan.CodePlanApplied, "plan %s was applied before", p.PlanID).With("journal", filepath.Join(a.journalDir(f), p.PlanID+".jsonl"))
 	}
 	siteDir := p.SiteDir
 	if f.siteGiven {
 		siteDir = a.siteDir
-	}
-	if err := a.print(p, f.shape); err != nil {
-		return err
-	}
-	if err := a.approve(p, f); err != nil {
-		return err
 	}
 	s, err := a.open(ctx, siteDir, selection{names: p.Scope.Devices}, p.PlanID)
 	if s != nil {
@@ -132,14 +117,83 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if err := sameSite(p, s.site); err != nil {
 		return err
 	}
-	s.holdMoved(p)
-	if err := a.judgeAgain(p, s); err != nil {
+	if err := a.judgeAgain(f.people(a), p, s); err != nil {
 		return err
 	}
-	if err := a.approvePolicies(p, s.site, f); err != nil {
+	held := planFaults(p)
+	for name, fault := range s.moved(p) {
+		if held[name] == nil {
+			held[name] = fault
+		}
+	}
+	return a.carryOut(ctx, p, s, f, held)
+}
+
+// people is where people are talked to: stdout may belong to a program.
+func (f *applyFlags) people(a *app) io.Writer {
+	if f.format == "json" {
+		return a.sys.stderr
+	}
+	return a.sys.stdout
+}
+
+// carryOut shows a plan, asks, and executes it. Everything that can forbid the
+// run was looked at before, so that nobody approves in vain.
+func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFlags, held map[string]*plan.Fault) error {
+	people := f.people(a)
+	if f.format != "json" { // which is one document, at the end
+		if err := a.print(p, f.shape); err != nil {
+			return err
+		}
+	}
+	if !p.HasWork() {
+		if f.format == "json" {
+			if err := a.printApplied(p, nil); err != nil {
+				return err
+			}
+		}
+		if code := planExit(p, false); code != exitDone {
+			return exitStatus(code)
+		}
+		return nil
+	}
+	release, err := apply.LockDevices(filepath.Join(a.stateDir(), "locks"), p.Scope.Site, p.Scope.Devices)
+	if err != nil {
 		return err
 	}
-	return a.execute(ctx, p, s, f, dir)
+	defer func() { a.warn(release()) }()
+	if err := a.approve(people, p, f); err != nil {
+		return err
+	}
+	if err := a.approvePolicies(people, p, s.site, f); err != nil {
+		return err
+	}
+	return a.execute(ctx, people, p, s, f, held)
+}
+
+// printApplied writes the one document of apply --format json.
+func (a *app) printApplied(p *plan.Plan, report *apply.Report) error {
+	raw, err := plan.Encode(p)
+	if err != nil {
+		return err
+	}
+	out, err := json.MarshalIndent(map[string]any{"plan": json.RawMessage(raw), "report": report}, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = a.sys.stdout.Write(append(out, '\n'))
+	return err
+}
+
+// planFaults are the devices that the plan itself could not plan.
+func planFaults(p *plan.Plan) map[string]*plan.Fault {
+	out := map[string]*plan.Fault{}
+	for _, d := range p.Errors() {
+		if d.Device != "" && out[d.Device] == nil {
+			out[d.Device] = d.Fault
+		}
+	}
+	return out
 }
 
 // checkPlan refuses plans that may not be applied at all.
@@ -183,38 +237,29 @@ func sameSite(p *plan.Plan, site *plan.Site) error {
 	return nil
 }
 
-// holdMoved blocks the steps of devices whose record in NetBox moved since the
-// plan, or which NetBox no longer shows as plannable.
-func (s *session) holdMoved(p *plan.Plan) {
+// moved are the devices whose record in NetBox moved since the plan, or which
+// NetBox no longer shows as plannable.
+func (s *session) moved(p *plan.Plan) map[string]*plan.Fault {
+	out := map[string]*plan.Fault{}
 	for _, name := range p.Scope.Devices {
 		t := s.scope.Target(name)
-		var why string
 		switch {
 		case t == nil:
-			why = "NetBox does not show the device any more"
+			out[name] = plan.NewFault(plan.CodePlanStale, "NetBox does not show %s any more", name)
 		case len(t.Intent.Faults) > 0:
-			why = t.Intent.Faults[0].Error()
+			out[name] = t.Intent.Faults[0]
 		case t.Intent.Hash != p.Inputs.Intents[name]:
-			why = "the device's record in NetBox changed since the plan"
-		default:
-			continue
-		}
-		for _, step := range p.Steps {
-			if step.Address.Device == name && step.Blocked == nil {
-				step.Blocked = &plan.Block{Rule: plan.RuleStale, Text: why}
-			}
+			out[name] = plan.NewFault(plan.CodePlanStale, "the record of %s in NetBox changed since the plan", name).With("url", t.Intent.URL)
 		}
 	}
+	return out
 }
 
 // approve asks the person at the terminal. The words to type grow with what is
 // at stake.
-func (a *app) approve(p *plan.Plan, f applyFlags) error {
-	if !p.HasWork() {
-		return nil
-	}
+func (a *app) approve(w io.Writer, p *plan.Plan, f applyFlags) error {
 	if f.autoApprove {
-		fmt.Fprintf(a.sys.stdout, "Approved by --auto-approve: %s\n", stakes(p))
+		fmt.Fprintf(w, "Approved by --auto-approve: %s\n", stakes(p))
 		return nil
 	}
 	if !a.sys.terminal {
@@ -223,9 +268,9 @@ func (a *app) approve(p *plan.Plan, f applyFlags) error {
 	want := "yes"
 	if p.Summary.HostReboots > 0 {
 		want = strconv.Itoa(p.Summary.HostReboots)
-		fmt.Fprintf(a.sys.stdout, "%s\nType the number of hosts that will reboot to apply this plan: ", stakes(p))
+		fmt.Fprintf(w, "%s\nType the number of hosts that will reboot to apply this plan: ", stakes(p))
 	} else {
-		fmt.Fprintf(a.sys.stdout, "%s\nType yes to apply this plan: ", stakes(p))
+		fmt.Fprintf(w, "%s\nType yes to apply this plan: ", stakes(p))
 	}
 	return a.answered(want)
 }
@@ -237,10 +282,10 @@ func (a *app) answered(want string) error {
 	}
 	answer, err := a.answers.ReadString('\n')
 	if err != nil && answer == "" {
-		return plan.NewFault(plan.CodeInterrupted, "the question was not answered")
+		return plan.NewFault(plan.CodeNotApproved, "the question was not answered")
 	}
 	if strings.TrimSpace(answer) != want {
-		return plan.NewFault(plan.CodeInterrupted, "not approved; nothing was done")
+		return plan.NewFault(plan.CodeNotApproved, "%q was wanted, %q was typed", want, strings.TrimSpace(answer))
 	}
 	return nil
 }
@@ -248,23 +293,43 @@ func (a *app) answered(want string) error {
 // stakes names what a plan costs.
 func stakes(p *plan.Plan) string {
 	s := p.Summary
-	return fmt.Sprintf("%d hosts reboot, %d hosts lose the content of their disks, %d shared services restart or reload.", s.HostReboots, s.DiskErases, s.ServiceRestarts)
+	return fmt.Sprintf("%s, %s, %s.",
+		counted(s.HostReboots, "host reboots", "hosts reboot"),
+		counted(s.DiskErases, "host loses the content of its disks", "hosts lose the content of their disks"),
+		counted(s.ServiceRestarts, "shared service restarts or reloads", "shared services restart or reload"))
 }
 
-// stateDir is where journals of plans without a file stand.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// stateDir is where enroll keeps what outlives a run: journals and locks.
 func (a *app) stateDir() string {
 	if dir, ok := a.sys.lookupEnv("XDG_STATE_HOME"); ok && dir != "" {
-		return filepath.Join(dir, "enroll", "journal")
+		return filepath.Join(dir, "enroll")
 	}
 	home, ok := a.sys.lookupEnv("HOME")
 	if !ok || home == "" {
 		home = os.TempDir()
 	}
-	return filepath.Join(home, ".local", "state", "enroll", "journal")
+	return filepath.Join(home, ".local", "state", "enroll")
+}
+
+// journalDir is one folder for all plans, wherever their files are: a copied
+// plan file is still the same plan.
+func (a *app) journalDir(f applyFlags) string {
+	if f.journal != "" {
+		return f.journal
+	}
+	return filepath.Join(a.stateDir(), "journal")
 }
 
 // execute runs the plan's steps and reports.
-func (a *app) execute(ctx context.Context, p *plan.Plan, s *session, f applyFlags, journalDir string) error {
+func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *session, f applyFlags, held map[string]*plan.Fault) error {
+	journalDir := a.journalDir(f)
 	journal, err := apply.OpenJournal(journalDir, p.PlanID, a.sys.now)
 	if err != nil {
 		return err
@@ -275,22 +340,25 @@ func (a *app) execute(ctx context.Context, p *plan.Plan, s *session, f applyFlag
 	defer cancel()
 	stop, quiet := a.interrupts(cancel)
 	defer quiet()
-	progress := view.NewProgress(a.sys.stdout, p, a.sys.color())
+	progress := view.NewProgress(people, p, a.sys.color())
 	past, err := apply.ReadJournal(journalDir, p.PlanID)
 	if err != nil {
 		return err
 	}
-	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, Begun: past.Begun}, apply.Deps{
+	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, Begun: past.Begun, Held: held, HadNode: hadNode(p)}, apply.Deps{
 		Reader: s.router, Runner: s.router, Owner: s.router,
 		Clock: apply.RealClock{}, Journal: journal, Events: progress.Event, Stop: stop,
 	}, s.options(f))
 	if report == nil {
 		return err
 	}
-	if viewErr := view.Report(a.sys.stdout, report, a.sys.color()); viewErr != nil {
+	if viewErr := view.Report(people, report, a.sys.color()); viewErr != nil {
 		return errors.Join(err, viewErr)
 	}
-	fmt.Fprintf(a.sys.stdout, "Journal %s\n", journal.Path())
+	fmt.Fprintf(people, "Journal %s\n", journal.Path())
+	if f.format == "json" {
+		err = errors.Join(err, a.printApplied(p, report))
+	}
 	if err != nil {
 		return err
 	}
@@ -300,12 +368,21 @@ func (a *app) execute(ctx context.Context, p *plan.Plan, s *session, f applyFlag
 	return nil
 }
 
+// hadNode are the devices that had a node in Ironic when the plan was made.
+func hadNode(p *plan.Plan) map[string]bool {
+	out := map[string]bool{}
+	for _, d := range p.Devices {
+		out[d.Name] = d.IronicState != ""
+	}
+	return out
+}
+
 // worst joins what applying came to with what the plan could not even try.
 func worst(applied, planned int) int {
-	if applied != exitDone {
-		return applied
+	if applied == exitDone || planned == exitDenied && applied != exitInterrupted {
+		return planned
 	}
-	return planned
+	return applied
 }
 
 // options takes the limits from the site.

@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/enroll-dev/enroll/cmd/enroll/lab"
+	"github.com/enroll-dev/enroll/plan"
 )
 
 type labFlags struct {
@@ -79,6 +81,14 @@ func (a *app) labRun(ctx context.Context, f labFlags) (err error) {
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
+	}
+	inUse, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the operator names the folder
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, inUse.Close()) }()
+	if syscall.Flock(int(inUse.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return plan.NewFault(plan.CodeLockHeld, "a lab runs in %s already", dir).WithHint("End it, or give another --dir.")
 	}
 	if err := os.Remove(filepath.Join(dir, "ready")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

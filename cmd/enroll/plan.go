@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,12 +40,8 @@ func (a *app) planCommand() *cobra.Command {
 			}
 			a.remember(p)
 			if f.out != "" {
-				raw, err := plan.Encode(p)
-				if err != nil {
+				if err := writePlan(f.out, p); err != nil {
 					return err
-				}
-				if err := writeFile(f.out, raw); err != nil {
-					return fmt.Errorf("the plan could not be written: %w", err)
 				}
 			}
 			if err := a.print(p, f.shape); err != nil {
@@ -60,7 +57,7 @@ func (a *app) planCommand() *cobra.Command {
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all devices of the site's device classes")
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the plan to this file, for enroll apply")
-	cmd.Flags().StringArrayVar(&f.targets, "target", nil, "only steps whose address fits this glob, and what they need")
+	cmd.Flags().StringArrayVar(&f.targets, "target", nil, "only steps whose address fits this glob (gpu-017/bmc.*, dhcp.reservation), and what they need")
 	cmd.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit 2 when there is something to do")
 	cmd.Flags().DurationVar(&f.life, "expires", plan.DefaultLife, "how long the plan may be applied")
 	return cmd
@@ -69,6 +66,11 @@ func (a *app) planCommand() *cobra.Command {
 func (f *planFlags) check(names []string) error {
 	if err := f.shape.check(); err != nil {
 		return err
+	}
+	for _, n := range names {
+		if strings.TrimSpace(n) == "" {
+			return usageError{fmt.Errorf("the name of a device is empty")}
+		}
 	}
 	if f.all == (len(names) > 0) {
 		return usageError{fmt.Errorf("name the devices, or say --all; not both, not neither")}
@@ -115,6 +117,9 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 func (s *session) build(ctx context.Context, targets []string, now time.Time) (*plan.Plan, error) {
 	owners := s.router.Ownership(ctx, s.scope)
 	desired := plan.Desired(s.scope, s.kinds)
+	if err := fitTargets(targets, desired); err != nil {
+		return nil, err
+	}
 	world := s.router.Read(ctx, s.scope, desired)
 	if err := ctx.Err(); err != nil {
 		return nil, plan.NewFault(plan.CodeInterrupted, "planning was interrupted").Because(err)
@@ -123,6 +128,30 @@ func (s *session) build(ctx context.Context, targets []string, now time.Time) (*
 		Scope: s.scope, Kinds: s.kinds, World: world, Owners: owners, Targets: targets,
 		Failed: s.failed, Now: now, Tool: plan.Tool{Name: "enroll", Version: version}, Statistics: s.statistics(),
 	}), nil
+}
+
+// fitTargets refuses a glob that fits nothing: silence would read as "nothing to
+// do".
+func fitTargets(patterns []string, resources []plan.Resource) error {
+	for _, p := range patterns {
+		found := len(resources) == 0 // every device has a fault, which is reported instead
+		for _, r := range resources {
+			if ok, err := r.Address.Match(p); err != nil {
+				return usageError{err}
+			} else if ok {
+				found = true
+				break
+			}
+		}
+		if !found {
+			examples := make([]string, 0, 4)
+			for _, r := range resources[:min(4, len(resources))] {
+				examples = append(examples, r.Address.String())
+			}
+			return usageError{fmt.Errorf("--target %q fits no address of these devices; addresses look like %s", p, strings.Join(examples, ", "))}
+		}
+	}
+	return nil
 }
 
 // newID makes a plan id: unique, and short enough to be said aloud.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 
 // judgeAgain asks the site's policies about a reviewed plan at the moment when it
 // is applied. They can only block more of it than the plan shows.
-func (a *app) judgeAgain(p *plan.Plan, s *session) error {
+func (a *app) judgeAgain(w io.Writer, p *plan.Plan, s *session) error {
 	if len(s.site.Policies) == 0 {
 		return nil
 	}
@@ -28,13 +29,13 @@ func (a *app) judgeAgain(p *plan.Plan, s *session) error {
 	if len(news) == 0 {
 		return nil
 	}
-	fmt.Fprintf(a.sys.stdout, "\nThe policies of the site say more now than when the plan was made:\n")
-	return view.Policies(a.sys.stdout, news, a.sys.color())
+	fmt.Fprintf(w, "\nThe policies of the site say more now than when the plan was made:\n")
+	return view.Policies(w, news, a.sys.color())
 }
 
 // approvePolicies asks for each policy that wants approval, by its name, unless
 // the command line gave it. What is approved for the whole plan does not count.
-func (a *app) approvePolicies(p *plan.Plan, site *plan.Site, f applyFlags) error {
+func (a *app) approvePolicies(w io.Writer, p *plan.Plan, site *plan.Site, f applyFlags) error {
 	var names []string
 	for _, policy := range site.Policies {
 		names = append(names, policy.Name)
@@ -49,7 +50,7 @@ func (a *app) approvePolicies(p *plan.Plan, site *plan.Site, f applyFlags) error
 	}
 	for _, r := range p.ApprovalsWanted() {
 		if slices.Contains(f.approved, r.Policy) {
-			fmt.Fprintf(a.sys.stdout, "Approved by --approve %s: %s\n", r.Policy, view.Clean(r.Sentence()))
+			fmt.Fprintf(w, "Approved by --approve %s: %s\n", r.Policy, view.Clean(r.Sentence()))
 			continue
 		}
 		if !a.sys.terminal {
@@ -57,7 +58,7 @@ func (a *app) approvePolicies(p *plan.Plan, site *plan.Site, f applyFlags) error
 				With("concerns", strings.Join(r.Holds, ", ")).With("owner", string(r.Owner)).With("from", r.From).
 				WithHint("Ask %s; nobody can be asked here. Then apply with --approve %s.", r.Owner, r.Policy)
 		}
-		fmt.Fprintf(a.sys.stdout, "%s\n  concerns %s; %s decides.\nType the policy's name to approve this: ", view.Clean(r.Sentence()), strings.Join(r.Holds, ", "), r.Owner)
+		fmt.Fprintf(w, "%s\n  concerns %s; %s decides.\nType the policy's name to approve this: ", view.Clean(r.Sentence()), strings.Join(r.Holds, ", "), r.Owner)
 		if err := a.answered(r.Policy); err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func TestPoliciesAreAskedAgainAtApply(t *testing.T) {
 		t.Fatal("blocked at noon")
 	}
 	a, out := answering("")
-	if err := a.judgeAgain(p, s); err != nil {
+	if err := a.judgeAgain(a.sys.stdout, p, s); err != nil {
 		t.Fatal(err)
 	}
 	if p.HasWork() || !p.Denied() || !strings.Contains(out.String(), "! evening  denies  lon14") {
@@ -46,7 +46,7 @@ func TestPoliciesAreAskedAgainAtApply(t *testing.T) {
 	}
 	// What the plan already says is not said again.
 	out.Reset()
-	if err := a.judgeAgain(p, s); err != nil || strings.Contains(out.String(), "needs approval") {
+	if err := a.judgeAgain(a.sys.stdout, p, s); err != nil || strings.Contains(out.String(), "needs approval") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -56,16 +56,16 @@ func TestApprovalAtTheTerminal(t *testing.T) {
 		stdin string
 		code  plan.Code // empty: approved
 	}{
-		{"yes\nevening\n", ""}, {"yes\nyes\n", plan.CodeInterrupted}, {"yes\n", plan.CodeInterrupted}, {"no\n", plan.CodeInterrupted},
+		{"yes\nevening\n", ""}, {"yes\nyes\n", plan.CodeNotApproved}, {"yes\n", plan.CodeNotApproved}, {"no\n", plan.CodeNotApproved},
 	} {
 		p, s := evening(plan.PolicyApproval)
 		a, out := answering(c.stdin)
-		err := a.judgeAgain(p, s)
+		err := a.judgeAgain(a.sys.stdout, p, s)
 		if err == nil {
-			err = a.approve(p, applyFlags{})
+			err = a.approve(a.sys.stdout, p, applyFlags{})
 		}
 		if err == nil {
-			err = a.approvePolicies(p, s.site, applyFlags{})
+			err = a.approvePolicies(a.sys.stdout, p, s.site, applyFlags{})
 		}
 		if (c.code == "") != (err == nil) || c.code != "" && !errors.Is(err, c.code) {
 			t.Errorf("%q: %v\n%s", c.stdin, err, out)
@@ -75,13 +75,13 @@ func TestApprovalAtTheTerminal(t *testing.T) {
 	p, s := evening(plan.PolicyApproval)
 	a, _ := answering("")
 	a.sys.terminal = false
-	if err := a.judgeAgain(p, s); err != nil {
+	if err := a.judgeAgain(a.sys.stdout, p, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.approvePolicies(p, s.site, applyFlags{autoApprove: true}); !errors.Is(err, plan.CodePolicyApproval) || exitCode(err) != exitDenied {
+	if err := a.approvePolicies(a.sys.stdout, p, s.site, applyFlags{autoApprove: true}); !errors.Is(err, plan.CodePolicyApproval) || exitCode(err) != exitDenied {
 		t.Error(err)
 	}
-	if err := a.approvePolicies(p, s.site, applyFlags{autoApprove: true, approved: []string{"evening"}}); err != nil {
+	if err := a.approvePolicies(a.sys.stdout, p, s.site, applyFlags{autoApprove: true, approved: []string{"evening"}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -26,6 +26,8 @@ type session struct {
 	vault  *vault
 	scope  *plan.Scope
 	failed []plan.Diagnostic // devices without an intent
+	// refused is why the vault did not give all secrets, while systems are probed.
+	refused *plan.Fault
 
 	netbox *netbox.Client
 	dhcp   *dhcp.Provider
@@ -39,8 +41,8 @@ type session struct {
 // be a value.
 func (a *app) checkVars() error {
 	for _, kv := range a.vars {
-		if !strings.Contains(kv, "=") {
-			return usageError{errors.New("--var wants NAME=VALUE; one of them has no equals sign")}
+		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
+			return usageError{errors.New("--var wants NAME=VALUE; one of them has no name or no equals sign")}
 		}
 	}
 	return nil
@@ -67,9 +69,6 @@ func (a *app) options() schema.Options {
 // providers. planID marks NetBox's change log. Close the session on every way
 // out.
 func (a *app) open(ctx context.Context, dir string, sel selection, planID string) (*session, error) {
-	if err := a.checkVars(); err != nil {
-		return nil, err
-	}
 	file, diags := a.load(dir)
 	if len(diags) > 0 {
 		if err := a.printDiagnostics(diags, "text"); err != nil {

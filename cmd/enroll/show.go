@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -72,6 +74,9 @@ const maxPlanFile = 256 << 20
 // readPlan reads and proves a plan file.
 func readPlan(path string) (*plan.Plan, error) {
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usageError{fmt.Errorf("there is no plan file %q", path)}
+	}
 	if err != nil {
 		return nil, plan.NewFault(plan.CodePlanInvalid, "the plan file cannot be read").Because(err)
 	}
@@ -91,6 +96,18 @@ func readPlan(path string) (*plan.Plan, error) {
 		return nil, plan.AsFault(err).With("file", path)
 	}
 	return p, nil
+}
+
+// writePlan writes a plan file.
+func writePlan(path string, p *plan.Plan) error {
+	raw, err := plan.Encode(p)
+	if err == nil {
+		err = writeFile(path, raw)
+	}
+	if err != nil {
+		return fmt.Errorf("the plan could not be written: %w", err)
+	}
+	return nil
 }
 
 // writeFile writes a file whole or not at all, mode 0600.

@@ -16,6 +16,13 @@ type Input struct {
 	// their request may have arrived, so the live value may lie between before
 	// and after.
 	Begun map[string]bool
+	// Held are devices that nothing is done to, with the reason: their record moved
+	// since the plan, or the plan itself found a fault.
+	Held map[string]*plan.Fault
+	// HadNode are the devices that had a node in Ironic when the plan was made. One
+	// whose node is gone has been renamed, or deleted: it is no longer known whose
+	// the machine is.
+	HadNode map[string]bool
 }
 
 // The parts of the providers' contract that a run needs. They stand here, as

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -23,10 +24,11 @@ type StepReport struct {
 
 // DeviceReport sums up a device.
 type DeviceReport struct {
-	Name                  string
-	Fault                 *plan.Fault // the first one, nil when nothing failed
-	At                    *plan.Step  // the step that failed
-	Done, Already, NotRun int
+	Name  string
+	Fault *plan.Fault // the first one, nil when nothing failed
+	At    *plan.Step  // the step that failed; nil when the device was held from the beginning
+	// Counts of its own steps. Blocked ones are blocked by the plan.
+	Done, Already, NotRun, Blocked int
 }
 
 // OK reports whether everything that the plan wanted of the device came about.
@@ -40,6 +42,54 @@ type Report struct {
 	Steps       []StepReport // in the plan's order
 	Devices     []DeviceReport
 	Interrupted bool
+}
+
+// MarshalJSON writes the report for programs. Durations are texts ("1.5s").
+func (r *Report) MarshalJSON() ([]byte, error) {
+	type step struct {
+		ID        string         `json:"id"`
+		Address   plan.Address   `json:"address"`
+		Action    plan.Action    `json:"action"`
+		State     plan.StepState `json:"state"`
+		Text      string         `json:"text,omitempty"`
+		Fault     *plan.Fault    `json:"fault,omitempty"`
+		Spent     string         `json:"spent"`
+		Exchanges int            `json:"exchanges"`
+		Retries   int            `json:"retries"`
+		BusySpent string         `json:"busy_spent"`
+		Checks    []plan.Check   `json:"checks"`
+	}
+	type device struct {
+		Name    string      `json:"name"`
+		OK      bool        `json:"ok"`
+		Done    int         `json:"done"`
+		Already int         `json:"already"`
+		NotRun  int         `json:"not_run"`
+		Blocked int         `json:"blocked"`
+		Fault   *plan.Fault `json:"fault,omitempty"`
+	}
+	out := struct {
+		PlanID      string    `json:"plan_id"`
+		Began       time.Time `json:"began"`
+		Spent       string    `json:"spent"`
+		Interrupted bool      `json:"interrupted"`
+		Devices     []device  `json:"devices"`
+		Steps       []step    `json:"steps"`
+	}{PlanID: r.PlanID, Began: r.Began, Spent: r.Spent.String(), Interrupted: r.Interrupted, Devices: []device{}, Steps: []step{}}
+	for _, d := range r.Devices {
+		out.Devices = append(out.Devices, device{d.Name, d.OK(), d.Done, d.Already, d.NotRun, d.Blocked, d.Fault})
+	}
+	for _, s := range r.Steps {
+		checks := s.Checks
+		if checks == nil {
+			checks = []plan.Check{}
+		}
+		out.Steps = append(out.Steps, step{
+			s.Step.ID, s.Step.Address, s.Step.Action, s.State, s.Text, s.Fault,
+			s.Spent.String(), s.Exchanges, s.RetrySpent, s.BusySpent.String(), checks,
+		})
+	}
+	return json.Marshal(out)
 }
 
 // Checks are the verdicts that were reached on the way.

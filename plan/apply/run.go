@@ -80,9 +80,12 @@ type result struct {
 
 func newRun(in Input, deps Deps, o Options) (*run, error) {
 	r := &run{
-		visitor: visitor{deps: deps, options: o, scope: in.Scope}, in: in,
+		visitor: visitor{deps: deps, options: o, scope: in.Scope, hadNode: in.HadNode}, in: in,
 		byID: map[string]*job{}, inFlight: map[string]bool{}, stopped: map[string]*plan.Fault{},
 		began: deps.Clock.Now(), results: make(chan result),
+	}
+	for name, f := range in.Held {
+		r.stopped[name] = f
 	}
 	for i, s := range in.Steps {
 		j := &job{step: s, index: i, visit: visit{step: s, sent: in.Begun[s.ID]}, report: StepReport{Step: s}}
@@ -395,14 +398,17 @@ func (r *run) report() *Report {
 		}
 		return devices[name]
 	}
+	for name, f := range r.in.Held {
+		of(name).Fault = f
+	}
 	for _, j := range r.jobs {
 		rep.Steps = append(rep.Steps, j.report)
-		names := j.step.Serves
 		if d := j.step.Address.Device; d != "" {
-			names = []string{d}
+			of(d).count(j.report)
+			continue
 		}
-		for _, name := range names {
-			of(name).count(j.report)
+		for _, name := range j.step.Serves {
+			of(name).served(j.report)
 		}
 	}
 	for _, d := range devices {
@@ -412,6 +418,14 @@ func (r *run) report() *Report {
 	return rep
 }
 
+// served takes in a step that serves the device among others: its failure is the
+// device's too, its success is nobody's own.
+func (d *DeviceReport) served(s StepReport) {
+	if s.Fault != nil && d.Fault == nil {
+		d.Fault, d.At = s.Fault, s.Step
+	}
+}
+
 func (d *DeviceReport) count(s StepReport) {
 	switch s.State {
 	case plan.StepDone:
@@ -419,7 +433,7 @@ func (d *DeviceReport) count(s StepReport) {
 	case plan.StepAlready:
 		d.Already++
 	case plan.StepBlocked:
-		// The plan showed it as such; it is no failure of the run.
+		d.Blocked++ // the plan showed it as such; it is no failure of the run
 	case plan.StepFailed, plan.StepInDoubt:
 		d.NotRun++
 		if d.Fault == nil {

@@ -672,3 +672,53 @@ func BenchmarkRun500Devices(b *testing.B) {
 		}
 	}
 }
+
+func TestHeldDevicesFailAndOthersGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := step("s3", "", "service", "s1", "s2")
+		shared.Serves = []string{"a", "b"}
+		s := newSetup(t, []string{"a", "b"}, step("s1", "a", "one"), step("s2", "b", "one"), shared, step("s4", "a", "next", "s3"))
+		s.in.Held = map[string]*plan.Fault{"a": plan.NewFault(plan.CodePlanStale, "the record moved")}
+		r := s.run(t, t.Context())
+		want(t, r, "s1 skipped, s2 done, s3 done, s4 skipped")
+		if len(r.Failed()) != 1 || r.Failed()[0].Name != "a" || !errors.Is(r.Failed()[0].Fault, plan.CodePlanStale) || r.Failed()[0].Done != 0 {
+			t.Errorf("failed %+v", r.Failed())
+		}
+	})
+}
+
+func TestANodeThatVanishedIsNobodysAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t, []string{"a", "b"}, step("s1", "a", "one"), step("s2", "b", "one"))
+		s.in.HadNode = map[string]bool{"a": true}
+		r := s.run(t, t.Context())
+		want(t, r, "s1 failed, s2 done")
+		if !errors.Is(r.Steps[0].Fault, plan.CodePlanStale) || s.world.calls[addr("a", "one")] != 0 {
+			t.Errorf("fault %v, %d exchanges", r.Steps[0].Fault, s.world.calls[addr("a", "one")])
+		}
+	})
+}
+
+func TestDevicesAreLocked(t *testing.T) {
+	dir := t.TempDir()
+	release, err := LockDevices(dir, "s", []string{"b", "../a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LockDevices(dir, "s", []string{"c", "b"}); !errors.Is(err, plan.CodeLockHeld) {
+		t.Errorf("second lock: %v", err)
+	}
+	if other, err := LockDevices(dir, "s", []string{"c"}); err != nil { // was released when b was refused
+		t.Error(err)
+	} else if err := other(); err != nil {
+		t.Error(err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := LockDevices(dir, "s", []string{"b"}); err != nil {
+		t.Error(err)
+	} else if err := again(); err != nil {
+		t.Error(err)
+	}
+}

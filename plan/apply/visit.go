@@ -25,6 +25,7 @@ type visitor struct {
 	deps    Deps
 	options Options
 	scope   *plan.Scope
+	hadNode map[string]bool
 }
 
 // visit is what one visit starts from.
@@ -107,6 +108,9 @@ func (v *visitor) mayWrite(ctx context.Context, s *plan.Step) *plan.Fault {
 		switch {
 		case o.Unknown != nil:
 			f = o.Unknown
+		case o.Node == "" && v.hadNode[n]:
+			f = plan.NewFault(plan.CodePlanStale, "Ironic has no node %s any more; %s was not written", n, s.Address.Local()).
+				WithHint("See whether the node was renamed or deleted, and make a new plan.")
 		case o.Owned && !s.OnOwned:
 			f = plan.NewFault(plan.CodeNodeOwned, "%s is held: %s; %s was not written", n, o.Reason, s.Address.Local()).With("node", o.Node)
 		default:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -82,7 +83,21 @@ func (s *service) senseless(method, path string, status int, raw []byte, what st
 	return s.evidence(plan.NewFault(plan.CodeIronicProtocol, "ironic %s gave %s", s.settings.Name, what), method, path, status).With("body", cut(string(raw)))
 }
 
+// shown is a path for people: the list of fields that every read carries says
+// nothing and hides the rest.
+func shown(path string) string {
+	before, fields, ok := strings.Cut(path, "fields=")
+	if !ok {
+		return path
+	}
+	if _, rest, more := strings.Cut(fields, "&"); more {
+		return before + "fields=…&" + rest
+	}
+	return before + "fields=…"
+}
+
 func (s *service) evidence(f *plan.Fault, method, path string, status int) *plan.Fault {
+	path = shown(path)
 	text := ""
 	if status != 0 {
 		text = strconv.Itoa(status)
@@ -100,6 +115,11 @@ func (s *service) where() string {
 
 // classify turns whatever a request failed with into a fault.
 func (s *service) classify(ctx context.Context, method, path string, err error) *plan.Fault {
+	path = shown(path)
+	var send *url.Error
+	if errors.As(err, &send) {
+		err = send.Err // without the address, which the fault has already
+	}
 	var code gophercloud.ErrUnexpectedResponseCode
 	switch {
 	case errors.As(err, &code):

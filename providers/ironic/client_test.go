@@ -137,7 +137,11 @@ func TestCloud(t *testing.T) {
 
 func TestCertificates(t *testing.T) {
 	l := newLab(t, 1)
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v1/ports") {
+			_, _ = w.Write([]byte(`{"ports": []}`))
+			return
+		}
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	t.Cleanup(s.Close)

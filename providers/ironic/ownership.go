@@ -2,6 +2,8 @@ package ironic
 
 import (
 	"context"
+	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -10,6 +12,10 @@ import (
 // Ownership says who holds each device's node: one request per Ironic, a list,
 // or the node itself when only one device is asked for. A device without a
 // node has the zero value. Devices that no Ironic manages have no entry.
+//
+// Names change: a device that has no node by its name is looked for by the MAC
+// addresses of its NICs. When another node has one of them, nobody knows whose
+// machine it is, and nothing may be written.
 func (c *Client) Ownership(ctx context.Context, sc *plan.Scope) map[string]plan.Ownership {
 	out := map[string]plan.Ownership{}
 	var mu sync.Mutex
@@ -17,6 +23,10 @@ func (c *Client) Ownership(ctx context.Context, sc *plan.Scope) map[string]plan.
 	for name, devices := range byIronic(sc.Targets) {
 		wg.Go(func() {
 			found, f := c.find(ctx, name, devices)
+			var others map[string]*plan.Fault
+			if f == nil {
+				others, f = c.underOtherNames(ctx, sc, name, devices, found)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			for _, device := range devices {
@@ -24,7 +34,7 @@ func (c *Client) Ownership(ctx context.Context, sc *plan.Scope) map[string]plan.
 				case f != nil:
 					out[device] = plan.Ownership{Unknown: f}
 				case n == nil:
-					out[device] = plan.Ownership{}
+					out[device] = plan.Ownership{Unknown: others[device]}
 				default:
 					out[device] = own(n)
 				}
@@ -33,6 +43,63 @@ func (c *Client) Ownership(ctx context.Context, sc *plan.Scope) map[string]plan.
 	}
 	wg.Wait()
 	return out
+}
+
+// underOtherNames finds the MAC addresses of devices without a node on nodes of
+// other names.
+func (c *Client) underOtherNames(ctx context.Context, sc *plan.Scope, ironic string, devices []string, found map[string]*node) (map[string]*plan.Fault, *plan.Fault) {
+	var nameless []*plan.Target
+	for _, d := range devices {
+		if found[d] == nil {
+			nameless = append(nameless, sc.Target(d))
+		}
+	}
+	if len(nameless) == 0 {
+		return nil, nil
+	}
+	s, f := c.service(ironic)
+	if f != nil {
+		return nil, f
+	}
+	v := &view{ports: map[string]*port{}, names: map[string]string{}}
+	for _, n := range found {
+		if n != nil {
+			v.names[n.UUID] = n.Name
+		}
+	}
+	filters := []string{""}
+	if len(devices) == 1 {
+		filters = nil
+		for _, nic := range frontend(nameless[0]) {
+			filters = append(filters, "address="+url.QueryEscape(nic.MAC.String()))
+		}
+	}
+	for _, filter := range filters {
+		ports, f := s.ports(ctx, filter)
+		if f != nil {
+			return nil, f
+		}
+		for _, p := range ports {
+			v.ports[strings.ToLower(p.Address)] = p
+		}
+	}
+	out := map[string]*plan.Fault{}
+	for _, t := range nameless {
+		for _, nic := range frontend(t) {
+			p := v.ports[nic.MAC.String()]
+			if p == nil {
+				continue
+			}
+			if v.names[p.NodeUUID] == "" {
+				if n, f := s.node(ctx, p.NodeUUID); f == nil && n != nil {
+					v.names[n.UUID] = n.Name // only for the message
+				}
+			}
+			out[t.Name()] = v.conflict(t, nic, p)
+			break
+		}
+	}
+	return out, nil
 }
 
 func own(n *node) plan.Ownership {

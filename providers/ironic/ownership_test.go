@@ -44,8 +44,8 @@ func TestOwnership(t *testing.T) {
 		l.sim.AddNode(ironictest.Node{Name: target.Name(), State: rows[n/2].state, Fields: fields})
 	}
 	fleet := l.client.Ownership(t.Context(), l.scope)
-	if n := l.client.Requests(); n != 1 {
-		t.Errorf("%d requests for the fleet, want 1", n)
+	if n := l.client.Requests(); n != 2 {
+		t.Errorf("%d requests for the fleet, want a list of nodes and one of ports", n)
 	}
 	for n, target := range l.scope.Targets {
 		one := &plan.Scope{Site: l.scope.Site, Targets: []*plan.Target{target}}
@@ -131,6 +131,12 @@ func TestMACOnAnotherNode(t *testing.T) {
 	for _, devices := range []int{1, 3} {
 		l := newLab(t, devices)
 		l.sim.AddNode(ironictest.Node{Name: "old-name", State: plan.StateActive, Ports: []ironictest.Port{{MAC: l.scope.Targets[0].Intent.Frontend[1].MAC.String()}}})
+		for _, targets := range [][]*plan.Target{l.scope.Targets, l.scope.Targets[:1]} {
+			o := l.client.Ownership(t.Context(), &plan.Scope{Site: l.scope.Site, Targets: targets})["gpu-001"]
+			if o.Unknown == nil || o.Unknown.Code != plan.CodeIronicConflict {
+				t.Errorf("ownership of a device whose MAC is on another node: %+v", o)
+			}
+		}
 		p := l.plan()
 		errors := p.Errors()
 		if len(errors) == 0 || errors[0].Fault.Code != plan.CodeIronicConflict || errors[0].Device != "gpu-001" {

@@ -98,3 +98,12 @@ func (l *Lab) drift() {
 		}
 	}
 }
+
+// spoil is what goes wrong in a rack.
+func (l *Lab) spoil() {
+	a, b := &l.Hosts[0].NICs[0], &l.Hosts[0].NICs[1]
+	a.Switch, a.Port, b.Switch, b.Port = b.Switch, b.Port, a.Switch, a.Port
+	if len(l.Hosts) > 1 {
+		l.bmcs[l.Hosts[1].Name].Change(func(m *bmctest.Machine) { m.Password = "set-by-somebody-else" })
+	}
+}

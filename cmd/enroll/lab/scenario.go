@@ -21,6 +21,7 @@ func Scenarios() []Scenario {
 		{"clean", "enrolled: every device is available and as recorded", true, func(*Lab) {}},
 		{"owned", "enrolled; then Nova put an instance on gpu-001, and its BMC's settings were changed by hand", true, (*Lab).own},
 		{"drifted", "enrolled; then somebody changed gpu-001's BMC settings and its DHCP entry by hand", true, (*Lab).drift},
+		{"faulty", "racked and recorded, but gpu-001's cables are swapped and the BMC of gpu-002, if there is one, has another password than the vault", false, (*Lab).spoil},
 	}
 }
 

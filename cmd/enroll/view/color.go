@@ -66,3 +66,12 @@ func markColor(mark string) string {
 	}
 	return ""
 }
+
+// Mark is ✓ or ✗.
+func Mark(ok, color bool) string {
+	t := &textWriter{o: TextOptions{Color: color}}
+	if ok {
+		return t.color(green, "✓")
+	}
+	return t.color(red, "✗")
+}

@@ -18,22 +18,25 @@ func Markdown(w io.Writer, p *plan.Plan, maxBytes int) error {
 	var head strings.Builder
 	fmt.Fprintf(&head, "### enroll plan for site %s\n\n**%s**\n\n", inline(p.Scope.Site), p.Summary)
 	if n := len(p.Errors()); n > 0 {
-		fmt.Fprintf(&head, "> This plan is incomplete: %s. The devices concerned will not run.\n\n", plural(n, "fault"))
+		fmt.Fprintf(&head, "> This plan is incomplete: %s. Nothing will be done to the devices concerned.\n\n", plural(n, "fault"))
 	}
-	if !p.HasWork() && len(p.Errors()) == 0 && p.Summary.Blocked == 0 {
-		head.WriteString("Nothing to do.\n\n")
+	if n := p.Scope.LeftOut; len(p.Scope.Targets) > 0 {
+		fmt.Fprintf(&head, "Narrowed by `--target`: %s not shown and not run.\n\n", plural(n, "further step"))
+	}
+	if line := idle(p); line != "" {
+		head.WriteString(line + "\n\n")
 	}
 	head.WriteString(policyTable(p.Policies))
 	foot := fmt.Sprintf("\nContent `%s`, valid until %s.\n", p.ContentHash, p.Expires.UTC().Format("2006-01-02 15:04 UTC"))
 
 	g := group(p)
 	rows := []string{"| device | verdict | steps | effects |\n|---|---|---|---|\n"}
-	var folds []string
+	var folds []string // the first may be the site's
 	if text := section(p, g, plan.DevicePlan{}); text != "" {
 		folds = append(folds, fold("shared by the site", text))
 	}
 	for _, d := range p.Devices {
-		rows = append(rows, fmt.Sprintf("| %s | %s | %d | %s |\n", inline(d.Name), verdictWords(d), len(g.steps[d.Name]), inline(deviceEffects(g.steps[d.Name]))))
+		rows = append(rows, fmt.Sprintf("| %s | %s | %d | %s |\n", link(d), verdictWords(d, g), len(g.steps[d.Name]), inline(deviceEffects(g.steps[d.Name]))))
 		if d.Verdict != plan.VerdictClean || len(g.observed[d.Name]) > 0 {
 			folds = append(folds, fold(d.Name+": "+string(d.Verdict), section(p, g, d)))
 		}
@@ -62,7 +65,7 @@ func fit(head string, rows, folds []string, foot string, maxBytes int) string {
 	}
 	take(rows, "rows")
 	b.WriteString("\n")
-	take(folds, "devices")
+	take(folds, "sections")
 	b.WriteString(foot)
 	return b.String()
 }
@@ -88,7 +91,22 @@ func fold(title, text string) string {
 	return fmt.Sprintf("<details><summary>%s</summary>\n\n%stext\n%s\n%s\n\n</details>\n", inline(title), fence, text, fence)
 }
 
-func verdictWords(d plan.DevicePlan) string {
+// link leads to the device in NetBox.
+func link(d plan.DevicePlan) string {
+	if strings.HasPrefix(d.URL, "https://") || strings.HasPrefix(d.URL, "http://") {
+		if !strings.ContainsAny(d.URL, " ()<>|") && isClean(d.URL) {
+			return "[" + inline(d.Name) + "](" + d.URL + ")"
+		}
+	}
+	return inline(d.Name)
+}
+
+func verdictWords(d plan.DevicePlan, g byDevice) string {
+	for _, f := range g.faults[d.Name] {
+		if f.Severity == plan.SeverityError {
+			return string(d.Verdict) + ", " + string(f.Fault.Code)
+		}
+	}
 	if d.Owned {
 		return string(d.Verdict) + ", owned"
 	}

@@ -20,7 +20,7 @@ func Report(w io.Writer, r *apply.Report, color bool) error {
 		width = max(width, utf8.RuneCountInString(Clean(d.Name)))
 	}
 	for _, d := range r.Devices {
-		t.f("  %-*s  %-8s  %d done, %d already as wanted, %d not done\n", width, Clean(d.Name), t.deviceState(d, r), d.Done, d.Already, d.NotRun)
+		t.f("  %-*s  %-8s  %d done, %d already as wanted, %d not done, %d blocked\n", width, Clean(d.Name), t.deviceState(d, r), d.Done, d.Already, d.NotRun, d.Blocked)
 	}
 	t.reportFaults(r)
 	t.inDoubt(r)
@@ -41,6 +41,8 @@ func outcome(r *apply.Report) string {
 
 func (t *textWriter) deviceState(d apply.DeviceReport, r *apply.Report) string {
 	switch {
+	case d.OK() && d.Done+d.Already == 0 && d.Blocked > 0:
+		return t.color(yellow, "blocked ")
 	case d.OK():
 		return t.color(green, "done    ")
 	case d.Fault == nil && r.Interrupted:
@@ -52,6 +54,12 @@ func (t *textWriter) deviceState(d apply.DeviceReport, r *apply.Report) string {
 
 // reportFaults tells each fault once, below the step that met it.
 func (t *textWriter) reportFaults(r *apply.Report) {
+	for _, d := range r.Devices {
+		if d.Fault != nil && d.At == nil {
+			t.f("\n%s\n", t.bold(Clean(d.Name)))
+			Fault(&t.b, d.Fault, "  ", t.o.Color)
+		}
+	}
 	for _, s := range r.Steps {
 		if s.State == plan.StepFailed && s.Fault != nil {
 			t.f("\n%s\n", t.bold(place(s.Step)))

@@ -24,8 +24,15 @@ func Text(w io.Writer, p *plan.Plan, o TextOptions) error {
 	t := &textWriter{o: o}
 	g := group(p)
 	t.f("Site %s, %s, by enroll %s, valid until %s\n", Clean(p.Scope.Site), plural(len(p.Devices), "device"), Clean(p.Tool.Version), p.Expires.UTC().Format(time.RFC3339))
+	if n := p.Scope.LeftOut; len(p.Scope.Targets) > 0 {
+		t.f("Narrowed by --target %s: %s not shown and not run\n", Clean(strings.Join(p.Scope.Targets, " --target ")), plural(n, "further step"))
+	}
 	t.site(g)
 	for _, d := range p.Devices {
+		if unremarkable(d, g) && len(p.Devices) > 1 && !o.Full {
+			t.f("\n%s  %s · %s\n", t.bold(Clean(d.Name)), strings.Join(headline(d), " · "), t.asWanted(d, g))
+			continue
+		}
 		t.device(d, g)
 	}
 	t.policies(p.Policies)
@@ -42,7 +49,7 @@ type textWriter struct {
 func (t *textWriter) f(format string, args ...any) { fmt.Fprintf(&t.b, format, args...) }
 
 func (t *textWriter) site(g byDevice) {
-	if len(g.steps[""])+len(g.faults[""]) == 0 {
+	if len(g.steps[""])+len(g.faults[""])+len(g.observed[""]) == 0 {
 		return
 	}
 	t.f("\n%s\n", t.bold("shared by the site"))
@@ -50,33 +57,97 @@ func (t *textWriter) site(g byDevice) {
 	for _, s := range g.steps[""] {
 		t.step(s)
 	}
+	for _, o := range g.observed[""] {
+		t.observed(o)
+	}
 }
 
+// unremarkable devices need no more than a line.
+func unremarkable(d plan.DevicePlan, g byDevice) bool {
+	if d.Verdict != plan.VerdictClean || d.Owned || len(g.observed[d.Name])+len(g.faults[d.Name]) > 0 {
+		return false
+	}
+	for _, c := range g.checks[d.Name] {
+		if c.Verdict != plan.CheckPass {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *textWriter) asWanted(d plan.DevicePlan, g byDevice) string {
+	text := "= " + plural(d.Unchanged, "resource") + " as wanted"
+	if n := len(g.checks[d.Name]); n > 0 {
+		text += ", " + t.color(green, "✓") + " " + plural(n, "check") + " passed"
+	}
+	return text
+}
+
+// device writes a device's part in the order in which it would happen: a check
+// that is judged during apply stands where it is judged.
 func (t *textWriter) device(d plan.DevicePlan, g byDevice) {
 	t.f("\n%s  %s\n", t.bold(Clean(d.Name)), strings.Join(headline(d), " · "))
 	if d.Owned {
-		t.f("  %s held: %s; only drift is shown\n", t.color(red, "!"), Clean(d.OwnedReason))
+		t.f("  %s %s: %s; only drift is shown\n", t.color(red, "!"), plan.CodeNodeOwned, Clean(d.OwnedReason))
 	}
 	t.faults(g.faults[d.Name])
-	judged := map[plan.Address]bool{} // a check says more than the step that will judge it
+	checks := map[plan.Address]plan.Check{} // a check says more than the step that will judge it
 	for _, c := range g.checks[d.Name] {
-		judged[c.Address] = true
+		checks[c.Address] = c
 	}
 	for _, s := range g.steps[d.Name] {
-		if !judged[s.Address] {
-			t.step(s)
+		if c, ok := checks[s.Address]; ok {
+			t.check(c, gates(s, g.steps[d.Name]))
+			delete(checks, s.Address)
+			continue
+		}
+		t.step(s)
+	}
+	for _, c := range g.checks[d.Name] {
+		if _, left := checks[c.Address]; left {
+			t.check(c, "")
 		}
 	}
-	t.checks(g.checks[d.Name])
 	for _, o := range g.observed[d.Name] {
-		t.f("  %s %-28s observed, %s: %s\n", "·", o.Address.Local(), strings.ReplaceAll(o.Rule, "_", " "), Clean(o.Text))
-		t.difference(&plan.Step{Before: o.Live, After: o.Want})
+		t.observed(o)
 	}
 	if d.Unchanged > 0 {
 		t.f("  = %s as wanted\n", plural(d.Unchanged, "resource"))
 	}
+	if d.Unread > 0 {
+		t.f("  %s %s could not be read; nothing is known of them\n", t.color(red, "✗"), plural(d.Unread, "resource"))
+	}
 	if d.UpTo && d.Verdict == plan.VerdictChanges {
 		t.f("  Counts are \"up to\": what cannot be seen yet may turn out to be right, so apply may do less, never more.\n")
+	}
+}
+
+// gates names the steps that a verification lets through.
+func gates(verify *plan.Step, steps []*plan.Step) string {
+	var names []string
+	for _, s := range steps {
+		for _, id := range s.Needs {
+			if id == verify.ID {
+				names = append(names, s.Address.Local())
+			}
+		}
+	}
+	return list(names, 3)
+}
+
+// observed shows a difference that nobody will touch: no arrow, because nothing
+// changes.
+func (t *textWriter) observed(o plan.Observation) {
+	t.f("  %s %-28s observed, %s: %s\n", "·", o.Address.Local(), strings.ReplaceAll(o.Rule, "_", " "), Clean(o.Text))
+	live, want := flatten(o.Live), flatten(o.Want)
+	limit := valueLimit
+	if t.o.Full {
+		limit = 0
+	}
+	for _, path := range keys(live, want) {
+		if live[path] != want[path] {
+			t.f("      %s  is %s, recorded %s\n", Clean(path), Clean(cut(orNone(live[path]), limit)), Clean(cut(orNone(want[path]), limit)))
+		}
 	}
 }
 
@@ -101,14 +172,19 @@ func Fault(w io.Writer, f *plan.Fault, indent string, color bool) {
 		text += ": " + Clean(f.Cause.Error())
 	}
 	fmt.Fprintf(w, "%s%s %s: %s\n", indent, mark, f.Code, text)
-	for _, l := range f.EvidenceLines() {
-		fmt.Fprintf(w, "%s    %s\n", indent, cut(Clean(l), 300))
+	for _, evidence := range f.EvidenceLines() {
+		for i, l := range strings.Split(evidence, "\n") {
+			if i > 0 {
+				l = "  " + l
+			}
+			fmt.Fprintf(w, "%s    %s\n", indent, cut(Clean(l), 300))
+		}
 	}
-	fmt.Fprintf(w, "%s    %s: %s\n", indent, f.Owner(), Clean(f.WayOut()))
+	fmt.Fprintf(w, "%s    For %s: %s\n", indent, f.Owner(), Clean(f.WayOut()))
 }
 
 func (t *textWriter) step(s *plan.Step) {
-	what := string(s.Action) + ", " + reason(s)
+	what := strings.TrimSuffix(string(s.Action)+", "+reason(s), ", ")
 	if s.Blocked != nil {
 		what = string(s.Action) + " " + blockWords(s.Blocked)
 	}
@@ -120,10 +196,16 @@ func (t *textWriter) step(s *plan.Step) {
 		t.f("  serves %s", list(s.Serves, 6))
 	}
 	t.f("\n")
-	if s.Action == plan.ActionVerify || (s.Blocked != nil && s.Blocked.Rule == plan.RuleFailed && !t.o.Full) {
+	if s.Action == plan.ActionVerify || s.Reason == plan.ReasonChanged || (s.Blocked != nil && s.Blocked.Rule == plan.RuleFailed && !t.o.Full) {
 		return // nothing to compare, or nothing that will come about
 	}
 	t.difference(s)
+	for _, from := range s.From {
+		// A written secret is shown by its reference; the value is nowhere.
+		if path, ref, ok := strings.Cut(from, ": "); ok && s.Sensitive && strings.HasPrefix(ref, "secret(") {
+			t.f("      %s  %s\n", Clean(path), Clean(ref))
+		}
+	}
 }
 
 func (t *textWriter) difference(s *plan.Step) {
@@ -145,23 +227,27 @@ func (t *textWriter) difference(s *plan.Step) {
 	}
 }
 
-func (t *textWriter) checks(checks []plan.Check) {
-	for _, c := range checks {
-		when := ""
-		if c.After != "" {
-			when = " (judged during apply)"
-		}
-		t.f("  %s %-28s %s%s\n", t.verdict(c.Verdict), c.Address.Local(), c.Verdict, when)
-		if c.Verdict == plan.CheckPass && !t.o.Full {
-			continue
-		}
-		t.f("      expected  %s\n", Clean(orNone(c.Expected)))
-		if c.Observed != "" || c.Verdict == plan.CheckFail {
-			t.f("      observed  %s\n", Clean(orNone(c.Observed)))
-		}
-		if c.Text != "" {
-			t.f("      %s\n", Clean(c.Text))
-		}
+// check writes a verdict; gates names what waits for it.
+func (t *textWriter) check(c plan.Check, gates string) {
+	switch {
+	case c.After != "" && gates != "":
+		t.f("  %s %-28s verify, before %s\n", t.verdict(c.Verdict), c.Address.Local(), Clean(gates))
+	case c.After != "":
+		t.f("  %s %-28s verify\n", t.verdict(c.Verdict), c.Address.Local())
+	case c.Verdict == plan.CheckUnknown:
+		t.f("  %s %-28s unknown, and not judged by this plan\n", t.verdict(c.Verdict), c.Address.Local())
+	default:
+		t.f("  %s %-28s %s\n", t.verdict(c.Verdict), c.Address.Local(), c.Verdict)
+	}
+	if c.Verdict == plan.CheckPass && !t.o.Full {
+		return
+	}
+	t.f("      expected  %s\n", Clean(orNone(c.Expected)))
+	if (c.Observed != "" && c.After == "") || c.Verdict == plan.CheckFail {
+		t.f("      observed  %s\n", Clean(orNone(c.Observed)))
+	}
+	if c.Text != "" && c.After == "" {
+		t.f("      %s\n", Clean(c.Text))
 	}
 }
 
@@ -171,20 +257,29 @@ func (t *textWriter) closing(p *plan.Plan) {
 		t.f("%s\n", t.color(red, plural(len(failed), "check")+" failed on the evidence at hand."))
 	}
 	if n := len(p.Errors()); n > 0 {
-		t.f("%s\n", t.color(red, "This plan is incomplete: "+plural(n, "fault")+" above. What is listed for the devices concerned will not run."))
+		t.f("%s\n", t.color(red, "This plan is incomplete: "+plural(n, "fault")+" above. Nothing will be done to the devices concerned."))
 	}
-	switch {
-	case p.HasWork() || len(p.Errors()) > 0:
-	case p.Summary.Blocked > 0:
-		t.f("Nothing will be done: what differs is blocked.\n")
-	default:
-		t.f("Nothing to do.\n")
+	if line := idle(p); line != "" {
+		t.f("%s\n", line)
 	}
 	if p.HasWork() {
 		t.f("Symbols: + create  ~ update  > run  … wait  ? verify  ! blocked  · observed  = as wanted\n")
 	}
 	t.f("Content %s\n", p.ContentHash)
 	t.f("%s\n", p.Summary)
+}
+
+// idle says that a plan has nothing to do, "" when it has.
+func idle(p *plan.Plan) string {
+	switch {
+	case p.HasWork() || len(p.Errors()) > 0:
+		return ""
+	case p.Summary.Blocked > 0:
+		return "Nothing will be done: what differs is blocked."
+	case len(p.FailedChecks()) > 0:
+		return "Nothing to do, but not everything is as recorded."
+	}
+	return "Nothing to do."
 }
 
 func orNone(s string) string {

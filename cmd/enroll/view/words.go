@@ -35,11 +35,14 @@ func reason(s *plan.Step) string {
 	case plan.ReasonDiffers:
 		return "differs"
 	case plan.ReasonDeferred:
-		return "cannot be seen yet; at most this"
+		if s.Action == plan.ActionVerify {
+			return "as soon as it can be reached"
+		}
+		return "cannot be seen yet, changed only if it differs"
 	case plan.ReasonState:
-		return "next state"
+		return "" // the states say it
 	case plan.ReasonChanged:
-		return "serves what changes"
+		return "once " + changed(s) + " written"
 	case plan.ReasonPending:
 		return "an earlier run left it unfinished"
 	case plan.ReasonUnproven:
@@ -50,6 +53,25 @@ func reason(s *plan.Step) string {
 		return "asked for by the operator"
 	}
 	return string(s.Reason)
+}
+
+// changed names what a shared step makes live.
+func changed(s *plan.Step) string {
+	kinds := map[string]bool{}
+	for _, b := range s.Because {
+		if a, err := plan.ParseAddress(b); err == nil {
+			kinds[a.KindName()] = true
+		}
+	}
+	var names []string
+	for k := range kinds {
+		names = append(names, k)
+	}
+	sort.Strings(names)
+	if len(s.Because) == 1 {
+		return strings.Join(names, ", ") + " is"
+	}
+	return itoa(len(s.Because)) + " " + strings.Join(names, ", ") + " are"
 }
 
 var effectWords = map[plan.Effect]string{
@@ -69,7 +91,7 @@ func effects(list []plan.Effect) string {
 func blockWords(b *plan.Block) string {
 	rule := map[plan.Rule]string{
 		plan.RuleOwned: "owned", plan.RuleUnsupported: "unsupported", plan.RuleNotYet: "not done by this version",
-		plan.RuleForeign: "in the way", plan.RuleFailed: "device has a fault", plan.RuleStale: "the record moved",
+		plan.RuleForeign: "in the way", plan.RuleFailed: "device has a fault",
 		plan.RulePolicy: "denied",
 	}[b.Rule]
 	if b.Rule == plan.RuleOwned || b.Rule == plan.RuleFailed {
@@ -119,6 +141,8 @@ func headline(d plan.DevicePlan) []string {
 		parts = append(parts, "rack "+Clean(d.Rack))
 	}
 	switch {
+	case d.IronicState != "" && d.Maintenance:
+		parts = append(parts, "Ironic: "+Clean(string(d.IronicState))+", in maintenance")
 	case d.IronicState != "":
 		parts = append(parts, "Ironic: "+Clean(string(d.IronicState)))
 	case d.Verdict != plan.VerdictFailed && d.Verdict != plan.VerdictUnreadable:

@@ -145,10 +145,14 @@ var table = []struct {
 		m.exec(t, cd+`grep -HaZ "" -- conf-empty`, 1, "", "")
 		m.exec(t, cd+"test -e conf-a", 0, "", "")
 		m.exec(t, cd+"test -e conf-none", 1, "", "")
+		m.exec(t, cd+"test -w .", 0, "", "")
+		m.exec(t, "cd -- / && test -w .", 1, "", "")
 	}},
 	{"sudo knows the rules only", func(t *testing.T, m *machine) {
 		m.exec(t, "sudo -n /usr/bin/systemctl reload "+m.settings.Unit, 0, "", "")
 		m.exec(t, "sudo -n /usr/bin/systemctl stop "+m.settings.Unit, 1, "", "a password is required")
+		m.exec(t, "sudo -n -l /usr/bin/systemctl reload "+m.settings.Unit, 0, "/usr/bin/systemctl reload "+m.settings.Unit+"\n", "")
+		m.exec(t, "sudo -n -l /usr/bin/systemctl stop "+m.settings.Unit, 1, "", "")
 		m.exec(t, "/usr/bin/systemctl reload "+m.settings.Unit, 1, "", "Failed to reload "+m.settings.Unit+".service")
 	}},
 	{"systemd tells the state", func(t *testing.T, m *machine) {

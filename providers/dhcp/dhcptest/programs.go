@@ -120,17 +120,25 @@ func runDate(sh *shell, args []string) int {
 }
 
 // runSudo knows two rules, those of the reference's sudoers file, and never
-// asks for a password: -n.
+// asks for a password: -n. With -l it tells whether it would.
 func runSudo(sh *shell, args []string) int {
 	unit := sh.s.options.Unit
 	if len(args) < 2 || args[0] != "-n" {
 		fmt.Fprintln(&sh.err, "sudo: a terminal is required to read the password; either use the -S option to read from standard input or configure an askpass helper")
 		return 1
 	}
+	list := args[1] == "-l" // whether the command is allowed, without running it
+	if list {
+		args = args[1:]
+	}
 	command := strings.Join(args[1:], " ")
 	if sh.s.behaviour.NoSudo || command != "/usr/bin/systemctl reload "+unit && command != "/usr/bin/systemctl restart "+unit {
 		fmt.Fprintln(&sh.err, "sudo: a password is required")
 		return 1
+	}
+	if list {
+		fmt.Fprintln(&sh.out, command)
+		return 0
 	}
 	return systemctl(sh, args[2:], true)
 }

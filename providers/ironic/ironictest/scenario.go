@@ -3,6 +3,7 @@ package ironictest
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -86,6 +87,18 @@ func (s *Server) Set(node, field string, value any) {
 	defer s.mu.Unlock()
 	s.advance(s.options.Now())
 	s.must(node).set(field, value)
+}
+
+// Remove takes a node and its ports away, as somebody else's DELETE does. It
+// panics when there is no such node.
+func (s *Server) Remove(node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.must(node)
+	ofNode := func(o *object) bool { return o.text("node_uuid") == n.uuid() }
+	s.ports = slices.DeleteFunc(s.ports, ofNode)
+	s.portgroups = slices.DeleteFunc(s.portgroups, ofNode)
+	s.nodes = slices.DeleteFunc(s.nodes, func(other *simNode) bool { return other == n })
 }
 
 // Lock holds a node's lock for a while, as an operation of another conductor

@@ -163,6 +163,18 @@ var conformance = []struct {
 	name string
 	run  func(t *testing.T, s service)
 }{
+	{"the description of a list tells what the token may do", func(t *testing.T, s service) {
+		actions := func(header ...string) map[string]any {
+			out, _ := s.send(t, "OPTIONS", "/api/dcim/devices/", "", header...).want(t, 200).object()["actions"].(map[string]any)
+			return out
+		}
+		if _, may := actions()["PUT"]; !may {
+			t.Error("a token that may write is not told so")
+		}
+		if _, may := actions("Authorization", "Bearer "+s.readOnly)["PUT"]; may {
+			t.Error("a token that may not write is told so")
+		}
+	}},
 	{"every answer names the API version and the request", func(t *testing.T, s service) {
 		for _, path := range []string{"/api/status/", "/api/dcim/devices/?limit=1", "/api/dcim/devices/999999999/"} {
 			h := s.get(t, path).header

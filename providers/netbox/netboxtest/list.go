@@ -222,6 +222,10 @@ func (s *Server) interfaceFilters() map[string]filter {
 
 // list answers a list: filters, order, page, fields.
 func (x *request) list(t table) {
+	if x.r.Method == http.MethodOptions {
+		x.describeList(t)
+		return
+	}
 	if x.r.Method != http.MethodGet {
 		x.notSimulated(x.r.Method + " of lists")
 		return
@@ -350,6 +354,24 @@ func (x *request) cut(o object) object {
 		delete(o, "config_context")
 	}
 	return o
+}
+
+// describeList is the description of a list: its actions are what the token may
+// do (BulkOperationMetadata). What each takes is left out.
+func (x *request) describeList(t table) {
+	words := strings.Fields(t.model)
+	for i, w := range words {
+		words[i] = strings.ToUpper(w[:1]) + w[1:]
+	}
+	out := object{
+		"name": strings.Join(words, " ") + " List", "description": "", "renders": []string{"application/json", "text/html"},
+		"parses": []string{"application/json", "multipart/form-data"},
+	}
+	if !x.token.ReadOnly {
+		out["actions"] = object{"POST": object{}, "PUT": object{}}
+	}
+	x.w.Header().Set("Allow", "GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS")
+	x.answer(http.StatusOK, out)
 }
 
 // detail answers GET and PATCH of one object.

@@ -205,7 +205,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x.token = token
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && token.ReadOnly {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions && token.ReadOnly {
 		x.fail(http.StatusForbidden, "You do not have permission to perform this action.")
 		return
 	}

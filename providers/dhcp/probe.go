@@ -1,0 +1,65 @@
+package dhcp
+
+import (
+	"context"
+	"strings"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers"
+)
+
+// Probe logs in, and looks with one command whether the account may write into
+// the folder, what state the service is in, whether sudo lets the account reload
+// it, and whether the service's log can be read. It changes nothing.
+func (p *Provider) Probe(ctx context.Context, _ *plan.Site) []providers.Finding {
+	login := providers.Finding{What: "DHCP: login as " + p.settings.User + " at " + p.address}
+	folder := providers.Finding{What: "DHCP: write into " + p.settings.Directory}
+	unit := providers.Finding{What: "DHCP: service " + p.settings.Unit}
+	sudo := providers.Finding{What: "DHCP: reload " + p.settings.Unit}
+	log := providers.Finding{What: "DHCP: log of " + p.settings.Unit}
+	reload := "/usr/bin/systemctl reload " + p.settings.Unit
+
+	in := false
+	f := p.exchange(ctx, func(l *link) *plan.Fault {
+		in = true
+		a, f := p.run(ctx, l, "looking at the rights of "+p.settings.User, p.settings.Directory, []part{
+			{"write", "test -w ."},
+			showPart(p.settings.Unit),
+			{"sudo", "sudo -n -l " + reload},
+			{"log", "journalctl -u " + p.settings.Unit + " --since @0 -o cat --no-pager -n 1"},
+		})
+		if f != nil {
+			return f
+		}
+		if a.sections["write"].status != 0 {
+			folder.Fault = plan.NewFault(plan.CodeDHCPCommand, "user %s may not write into %s on %s", p.settings.User, p.settings.Directory, p.address).
+				WithHint("Make %s the owner of the folder: chown %s %s", p.settings.User, p.settings.User, p.settings.Directory)
+		}
+		live := p.serviceLive(a)
+		switch state := plan.Text(live.Value, "state"); {
+		case live.Fault != nil:
+			unit.Fault = live.Fault
+		case state != stateActive:
+			unit.Fault = unhealthy(p.settings, "%s on %s is %s", p.settings.Unit, p.address, state)
+		default:
+			unit.Note = state
+		}
+		if s := a.sections["sudo"]; s.status != 0 {
+			sudo.Fault = plan.NewFault(plan.CodeDHCPCommand, "sudo on %s does not let %s run %s", p.address, p.settings.User, reload).With("stderr", strings.TrimSpace(a.stderr)).
+				WithHint("Add to a file in /etc/sudoers.d on the server: %s ALL=(root) NOPASSWD: %s", p.settings.User, reload)
+		}
+		if a.sections["log"].status != 0 {
+			log.Note = "cannot be read: a reload will be judged by the unit's state alone; put " + p.settings.User + " into the group systemd-journal"
+		}
+		return nil
+	})
+	switch {
+	case f != nil && in:
+		folder.Fault = f
+		return []providers.Finding{login, folder}
+	case f != nil:
+		login.Fault = f
+		return []providers.Finding{login}
+	}
+	return []providers.Finding{login, folder, unit, sudo, log}
+}
