@@ -16,8 +16,15 @@ import (
 // invoke runs a command line in this process, against a lab's environment.
 func invoke(t testing.TB, l *lab.Lab, dir string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	return invokeWith(t, l, dir, make(chan os.Signal), args...)
+}
+
+// invokeWith is invoke with signals.
+func invokeWith(t testing.TB, l *lab.Lab, dir string, signals <-chan os.Signal, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
 	var out, errOut bytes.Buffer
 	s := system()
+	s.signals = func() (<-chan os.Signal, func()) { return signals, func() {} }
 	env := map[string]string{"ENROLL_SITE": filepath.Join(dir, "site"), "VAULT_TOKEN": l.Vault.Token, "XDG_STATE_HOME": filepath.Join(dir, "state")}
 	s.stdin, s.stdout, s.stderr = strings.NewReader(""), &out, &errOut
 	s.lookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
