@@ -509,10 +509,11 @@ func (b *builder) record() {
 	sc := b.in.Scope
 	p := b.plan
 	p.Inputs.Files = sc.Site.Files
-	p.Inputs.Intents = map[string]string{}
+	p.Inputs.Intents, p.Inputs.Settings, p.Inputs.Site = map[string]string{}, map[string]string{}, sc.Site.Hash()
 	for _, t := range sc.Targets {
 		p.Inputs.Objects = append(p.Inputs.Objects, t.Intent.Sources...)
 		p.Inputs.Intents[t.Intent.Name] = t.Intent.Hash
+		p.Inputs.Settings[t.Intent.Name] = t.Settings.Hash()
 	}
 	p.Inputs.Objects = uniqueObjects(p.Inputs.Objects)
 	p.Scope = ScopeRecord{Site: sc.Site.Name, Targets: b.in.Targets, LeftOut: p.Scope.LeftOut, Parameters: b.in.Parameters, Toggles: map[string]bool{

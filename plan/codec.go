@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -114,11 +116,20 @@ func Decode(raw []byte) (*Plan, error) {
 	if got, err := seal(m); err != nil || got != p.Seal {
 		return nil, invalid("the seal does not fit: the file was edited or damaged outside of what the content hash covers")
 	}
+	if !planID.MatchString(p.PlanID) {
+		return nil, invalid("the plan id %q is none", p.PlanID)
+	}
+	if slices.Contains(p.Steps, nil) || slices.ContainsFunc(p.Diagnostics, func(d Diagnostic) bool { return d.Fault == nil }) {
+		return nil, invalid("a step or a diagnostic of the file is empty")
+	}
 	if err := checkNeeds(p.Steps); err != nil {
 		return nil, invalid("the steps do not fit together").Because(err)
 	}
 	return p, nil
 }
+
+// planID is the form of plan ids; they become names of files.
+var planID = regexp.MustCompile(`^[0-9a-f]{12}$`)
 
 func invalid(format string, args ...any) *Fault { return NewFault(CodePlanInvalid, format, args...) }
 

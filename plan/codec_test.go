@@ -6,7 +6,7 @@ import (
 )
 
 func TestPlanRoundTrip(t *testing.T) {
-	p := &Plan{FormatVersion: FormatVersion, PlanID: "x", Created: time.Unix(0, 0).UTC(), Devices: []DevicePlan{{Name: "gpu-001"}}}
+	p := &Plan{FormatVersion: FormatVersion, PlanID: "0123456789ab", Created: time.Unix(0, 0).UTC(), Devices: []DevicePlan{{Name: "gpu-001"}}}
 	a, err := ParseAddress("lon14/gpu-001/ironic.port[eth0]")
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,9 @@ import (
 func samplePlan(t *testing.T) *Plan {
 	t.Helper()
 	sc := testScope("gpu-001")
-	return Build(Input{Scope: sc, Kinds: testKinds, World: world(sc, LiveAbsent())})
+	p := Build(Input{Scope: sc, Kinds: testKinds, World: world(sc, LiveAbsent())})
+	p.PlanID = "0123456789ab"
+	return p
 }
 
 func encoded(t *testing.T, p *Plan) string {
@@ -42,9 +44,12 @@ func TestDecodeRefuses(t *testing.T) {
 		"duplicate id":  rehash(func(p *Plan) { p.Steps[1].ID = p.Steps[0].ID }),
 		"cycle":         rehash(func(p *Plan) { p.Steps[1].Needs = []string{p.Steps[0].ID} }),
 		"missing need":  rehash(func(p *Plan) { p.Steps[1].Needs = []string{"s99"} }),
+		"path as id":    rehash(func(p *Plan) { p.PlanID = "../../etc" }),
+		"null step":     rehash(func(p *Plan) { p.Steps = append(p.Steps, nil) }),
+		"null fault":    rehash(func(p *Plan) { p.Diagnostics = append(p.Diagnostics, Diagnostic{Severity: SeverityError}) }),
 		"no id":         rehash(func(p *Plan) { p.Steps[1].ID = "" }),
 		"bad address":   strings.Replace(good, `"address": "lon14/gpu-001/ironic.node"`, `"address": "lon14"`, 1),
-		"other id":      strings.Replace(good, `"plan_id": ""`, `"plan_id": "other"`, 1),
+		"other id":      strings.Replace(good, `"plan_id": "0123456789ab"`, `"plan_id": "0123456789ac"`, 1),
 		"longer life":   strings.Replace(good, `"expires": "0001`, `"expires": "2001`, 1),
 		"wrong type":    strings.Replace(good, `"steps": [`, `"steps": "x", "was": [`, 1),
 	} {

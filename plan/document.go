@@ -51,6 +51,10 @@ type Inputs struct {
 	Files   []SourceFile      `json:"files"`   // HCL files
 	Objects []SourceObject    `json:"objects"` // NetBox objects
 	Intents map[string]string `json:"intents"` // device → hash of its intent
+	// Site is the hash of the evaluated site, and Settings that of each device's
+	// settings: equal files may mean something else with other variables.
+	Site     string            `json:"site"`
+	Settings map[string]string `json:"settings"`
 }
 
 // ScopeRecord is what was asked for.

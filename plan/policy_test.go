@@ -117,6 +117,7 @@ func TestPolicyWarnsAndAsks(t *testing.T) {
 	if w := p.ApprovalsWanted(); len(w) != 1 || w[0].Policy != "b" {
 		t.Errorf("%+v", w)
 	}
+	p.PlanID = "0123456789ab"
 	raw, err := Encode(p)
 	if err != nil {
 		t.Fatal(err)

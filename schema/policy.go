@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -225,6 +226,25 @@ func (c *condition) context(pc plan.PolicyCase) *hcl.EvalContext {
 		ctx.Variables["step"] = stepValue(pc.Step)
 	}
 	return ctx
+}
+
+// MarshalJSON gives the expression with the values of the variables and locals
+// that it uses: a site whose policies mean something else is another site
+// (plan.Site.Hash).
+func (c *condition) MarshalJSON() ([]byte, error) {
+	values := map[string]json.RawMessage{}
+	for _, t := range c.attr.expr.Variables() {
+		root, name := (reference{steps: t}).names()
+		if root != "var" && root != "local" {
+			continue
+		}
+		v, diags := t[:min(2, len(t))].TraverseAbs(c.scope.context()) // all of it: two references may go different ways
+		if diags.HasErrors() || holdsSecret(v) {
+			continue // it cannot be decided by
+		}
+		values[root+"."+name] = plan.ToJSON(v)
+	}
+	return json.Marshal(map[string]any{"text": c.text, "values": values})
 }
 
 var (

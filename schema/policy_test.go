@@ -127,6 +127,21 @@ func TestPolicySeesNoSecret(t *testing.T) {
 	}
 }
 
+// A policy that means something else, by a variable, makes another site.
+func TestPolicyIsPartOfTheSite(t *testing.T) {
+	src := minimal("variable \"late\" {\n  default = \"18:00\"\n}\nlocals {\n  l = { a = [var.late] }\n}\n", "  policy \"p\" {\n    deny = within(\"08:00\", local.l.a[0], \"UTC\")\n  }\n")
+	hash := func(late string) string {
+		file, ds := load(src, Options{Vars: map[string]string{"late": late}})
+		if ds.HasErrors() {
+			t.Fatal(text(t, ds))
+		}
+		return file.Site().Hash()
+	}
+	if hash("18:00") != hash("18:00") || hash("18:00") == hash("19:00") || hash("18:00") == "" {
+		t.Error("the site's hash does not follow its policies")
+	}
+}
+
 func TestTolerations(t *testing.T) {
 	src := minimal("", "  tolerate \"serial\" {\n    address = \"*/bmc.bios\"\n    path = \"SerialRedirect\"\n    reason = \"the vendor resets it\"\n    until = \"2027-01-31\"\n  }\n")
 	end := time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)

@@ -61,6 +61,9 @@ func (a *app) applyCommand() *cobra.Command {
 
 // checkApply refuses what only a plan can be printed as.
 func (f *applyFlags) checkApply() error {
+	if f.devices < 1 {
+		return usageError{fmt.Errorf("--devices-at-once wants at least 1, not %d", f.devices)}
+	}
 	if f.format == "markdown" {
 		return usageError{errors.New("apply prints text or json; enroll show --format markdown prints a plan file for a merge request")}
 	}
@@ -152,7 +155,7 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFla
 				return err
 			}
 		}
-		if code := planExit(p, false); code != exitDone {
+		if code := applyExit(nil, p); code != exitDone {
 			return exitStatus(code)
 		}
 		return nil
@@ -162,10 +165,10 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFla
 		return err
 	}
 	defer func() { a.warn(release()) }()
-	if err := a.approve(people, p, f); err != nil {
+	if err := a.approve(ctx, people, p, f); err != nil {
 		return err
 	}
-	if err := a.approvePolicies(people, p, s.site, f); err != nil {
+	if err := a.approvePolicies(ctx, people, p, s.site, f); err != nil {
 		return err
 	}
 	return a.execute(ctx, people, p, s, f, held)
@@ -234,6 +237,10 @@ func sameSite(p *plan.Plan, site *plan.Site) error {
 		sort.Strings(moved)
 		return plan.NewFault(plan.CodePlanStale, "site files changed since the plan: %s", strings.Join(moved, ", "))
 	}
+	if site.Hash() != p.Inputs.Site {
+		return plan.NewFault(plan.CodePlanStale, "the site's files are those of the plan, but come to another site: a variable has another value").
+			WithHint("Give apply the same --var and ENROLL_VAR_… as the plan had, or make a new plan.")
+	}
 	return nil
 }
 
@@ -248,6 +255,8 @@ func (s *session) moved(p *plan.Plan) map[string]*plan.Fault {
 			out[name] = plan.NewFault(plan.CodePlanStale, "NetBox does not show %s any more", name)
 		case len(t.Intent.Faults) > 0:
 			out[name] = t.Intent.Faults[0]
+		case t.Settings.Hash() != p.Inputs.Settings[name]:
+			out[name] = plan.NewFault(plan.CodePlanStale, "the settings of %s are not those of the plan: a variable or NetBox's site changed", name)
 		case t.Intent.Hash != p.Inputs.Intents[name]:
 			out[name] = plan.NewFault(plan.CodePlanStale, "the record of %s in NetBox changed since the plan", name).With("url", t.Intent.URL)
 		}
@@ -257,7 +266,7 @@ func (s *session) moved(p *plan.Plan) map[string]*plan.Fault {
 
 // approve asks the person at the terminal. The words to type grow with what is
 // at stake.
-func (a *app) approve(w io.Writer, p *plan.Plan, f applyFlags) error {
+func (a *app) approve(ctx context.Context, w io.Writer, p *plan.Plan, f applyFlags) error {
 	if f.autoApprove {
 		fmt.Fprintf(w, "Approved by --auto-approve: %s\n", stakes(p))
 		return nil
@@ -272,17 +281,24 @@ func (a *app) approve(w io.Writer, p *plan.Plan, f applyFlags) error {
 	} else {
 		fmt.Fprintf(w, "%s\nType yes to apply this plan: ", stakes(p))
 	}
-	return a.answered(want)
+	return a.answered(ctx, want)
 }
 
-// answered reads a line of the person at the terminal.
-func (a *app) answered(want string) error {
+// answered reads a line of the person at the terminal, and wants these words.
+func (a *app) answered(ctx context.Context, want string) error {
 	if a.answers == nil {
 		a.answers = bufio.NewReader(a.sys.stdin) // one for all questions: it reads ahead
 	}
-	answer, err := a.answers.ReadString('\n')
-	if err != nil && answer == "" {
-		return plan.NewFault(plan.CodeNotApproved, "the question was not answered")
+	answers := make(chan string, 1)
+	go func() {
+		answer, _ := a.answers.ReadString('\n') // no answer is "", which approves nothing
+		answers <- answer
+	}()
+	var answer string
+	select {
+	case answer = <-answers:
+	case <-ctx.Done():
+		return plan.NewFault(plan.CodeInterrupted, "interrupted before the plan was approved; nothing was done")
 	}
 	if strings.TrimSpace(answer) != want {
 		return plan.NewFault(plan.CodeNotApproved, "%q was wanted, %q was typed", want, strings.TrimSpace(answer))
@@ -336,16 +352,14 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 	}
 	defer func() { a.warn(journal.Close()) }()
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop, quiet := a.interrupts(cancel)
-	defer quiet()
+	stop, end := a.interrupts.applying()
+	defer end()
 	progress := view.NewProgress(people, p, a.sys.color())
 	past, err := apply.ReadJournal(journalDir, p.PlanID)
 	if err != nil {
 		return err
 	}
-	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, Begun: past.Begun, Held: held, HadNode: hadNode(p)}, apply.Deps{
+	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, Begun: past.Begun, Done: past.Done, Held: held, HadNode: hadNode(p)}, apply.Deps{
 		Reader: s.router, Runner: s.router, Owner: s.router,
 		Clock: apply.RealClock{}, Journal: journal, Events: progress.Event, Stop: stop,
 	}, s.options(f))
@@ -355,14 +369,14 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 	if viewErr := view.Report(people, report, a.sys.color()); viewErr != nil {
 		return errors.Join(err, viewErr)
 	}
-	fmt.Fprintf(people, "Journal %s\n", journal.Path())
+	fmt.Fprintf(people, "Journal %s\n", view.Clean(journal.Path()))
 	if f.format == "json" {
 		err = errors.Join(err, a.printApplied(p, report))
 	}
 	if err != nil {
 		return err
 	}
-	if code := worst(reportExit(report), planExit(p, false)); code != exitDone {
+	if code := applyExit(report, p); code != exitDone {
 		return exitStatus(code)
 	}
 	return nil
@@ -377,14 +391,6 @@ func hadNode(p *plan.Plan) map[string]bool {
 	return out
 }
 
-// worst joins what applying came to with what the plan could not even try.
-func worst(applied, planned int) int {
-	if applied == exitDone || planned == exitDenied && applied != exitInterrupted {
-		return planned
-	}
-	return applied
-}
-
 // options takes the limits from the site.
 func (s *session) options(f applyFlags) apply.Options {
 	o := apply.DefaultOptions()
@@ -394,26 +400,4 @@ func (s *session) options(f applyFlags) apply.Options {
 		o.BusyMin, o.BusyMax, o.BusyBudget = i.LockBackoffMin, i.LockBackoffMax, i.LockMaxWait
 	}
 	return o
-}
-
-// interrupts turns the first signal into "start nothing new" and the second
-// into "cancel". quiet ends the listening.
-func (a *app) interrupts(cancel context.CancelFunc) (stop <-chan struct{}, quiet func()) {
-	signals, end := a.sys.signals()
-	stopping, over := make(chan struct{}), make(chan struct{})
-	go func() {
-		select {
-		case <-signals:
-		case <-over:
-			return
-		}
-		fmt.Fprintln(a.sys.stderr, "Interrupted: starting nothing new, finishing what is in flight. Interrupt again to cancel.")
-		close(stopping)
-		select {
-		case <-signals:
-			cancel()
-		case <-over:
-		}
-	}()
-	return stopping, func() { end(); close(over) }
 }

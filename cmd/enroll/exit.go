@@ -86,6 +86,38 @@ func planExit(p *plan.Plan, detailed bool) int {
 	return exitDone
 }
 
+// halted are the devices that will not reach available because a person has to
+// act first: a transition of theirs is blocked, and not because of an owner.
+func halted(p *plan.Plan) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range p.Steps {
+		if s.Blocked != nil && s.Blocked.Rule != plan.RuleOwned && (s.Action == plan.ActionTransition || s.Action == plan.ActionWait) {
+			out[s.Address.Device] = true
+		}
+	}
+	return out
+}
+
+// applyExit is the exit code of an apply: what running came to (nil: there was
+// nothing to run) joined with what the plan could not even try.
+func applyExit(r *apply.Report, p *plan.Plan) int {
+	applied, planned := exitDone, planExit(p, false)
+	if r != nil {
+		applied = reportExit(r)
+	}
+	switch stuck := halted(p); {
+	case applied == exitInterrupted || planned == exitDone && len(stuck) == 0:
+		return applied
+	case planned == exitDenied || planned != exitDone && applied == exitDone:
+		return planned
+	case applied != exitDone:
+		return applied
+	case len(stuck) < len(p.Devices):
+		return exitPartial
+	}
+	return exitError
+}
+
 // planErrorExit: some devices of several cannot be planned, or none can.
 func planErrorExit(p *plan.Plan) int {
 	failed := 0

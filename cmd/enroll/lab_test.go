@@ -412,7 +412,7 @@ func TestLabKilledApplyConverges(t *testing.T) {
 		l.reset(t, "gpu-005")
 		file := filepath.Join(t.TempDir(), "gpu-005.plan")
 		l.enroll(t, exitDone, "plan", "gpu-005", "--out", file)
-		l.killed(t, "provision state verifying", "apply", file, "--auto-approve")
+		l.killed(t, "provision state clean", "apply", file, "--auto-approve")
 		l.enroll(t, exitDone, "apply", file, "--auto-approve")
 		has(t, l.enroll(t, exitDone, "plan", "gpu-005", "--detailed-exitcode"), nothingToDo)
 		has(t, l.enroll(t, exitStale, "apply", file, "--auto-approve"), "PLAN_ALREADY_APPLIED")

@@ -98,8 +98,6 @@ func (a *app) labRun(ctx context.Context, f labFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, requests.Close()) }()
-	signals, quiet := a.sys.signals()
-	defer quiet()
 	l, err := lab.Start(lab.Options{Dir: dir, //nolint:contextcheck // servers live until Close
 		Devices: f.devices, Seed: f.seed, Now: a.sys.now, Requests: requests})
 	if err != nil {
@@ -120,10 +118,7 @@ func (a *app) labRun(ctx context.Context, f labFlags) (err error) {
 	if err := os.WriteFile(filepath.Join(dir, "ready"), nil, 0o600); err != nil {
 		return err
 	}
-	select {
-	case <-signals:
-	case <-ctx.Done():
-	}
+	<-ctx.Done()
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -35,7 +36,7 @@ func (a *app) judgeAgain(w io.Writer, p *plan.Plan, s *session) error {
 
 // approvePolicies asks for each policy that wants approval, by its name, unless
 // the command line gave it. What is approved for the whole plan does not count.
-func (a *app) approvePolicies(w io.Writer, p *plan.Plan, site *plan.Site, f applyFlags) error {
+func (a *app) approvePolicies(ctx context.Context, w io.Writer, p *plan.Plan, site *plan.Site, f applyFlags) error {
 	var names []string
 	for _, policy := range site.Policies {
 		names = append(names, policy.Name)
@@ -59,7 +60,7 @@ func (a *app) approvePolicies(w io.Writer, p *plan.Plan, site *plan.Site, f appl
 				WithHint("Ask %s; nobody can be asked here. Then apply with --approve %s.", r.Owner, r.Policy)
 		}
 		fmt.Fprintf(w, "%s\n  concerns %s; %s decides.\nType the policy's name to approve this: ", view.Clean(r.Sentence()), strings.Join(r.Holds, ", "), r.Owner)
-		if err := a.answered(r.Policy); err != nil {
+		if err := a.answered(ctx, r.Policy); err != nil {
 			return err
 		}
 	}

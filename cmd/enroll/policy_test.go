@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -62,10 +63,10 @@ func TestApprovalAtTheTerminal(t *testing.T) {
 		a, out := answering(c.stdin)
 		err := a.judgeAgain(a.sys.stdout, p, s)
 		if err == nil {
-			err = a.approve(a.sys.stdout, p, applyFlags{})
+			err = a.approve(context.Background(), a.sys.stdout, p, applyFlags{})
 		}
 		if err == nil {
-			err = a.approvePolicies(a.sys.stdout, p, s.site, applyFlags{})
+			err = a.approvePolicies(context.Background(), a.sys.stdout, p, s.site, applyFlags{})
 		}
 		if (c.code == "") != (err == nil) || c.code != "" && !errors.Is(err, c.code) {
 			t.Errorf("%q: %v\n%s", c.stdin, err, out)
@@ -78,10 +79,10 @@ func TestApprovalAtTheTerminal(t *testing.T) {
 	if err := a.judgeAgain(a.sys.stdout, p, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.approvePolicies(a.sys.stdout, p, s.site, applyFlags{autoApprove: true}); !errors.Is(err, plan.CodePolicyApproval) || exitCode(err) != exitDenied {
+	if err := a.approvePolicies(context.Background(), a.sys.stdout, p, s.site, applyFlags{autoApprove: true}); !errors.Is(err, plan.CodePolicyApproval) || exitCode(err) != exitDenied {
 		t.Error(err)
 	}
-	if err := a.approvePolicies(a.sys.stdout, p, s.site, applyFlags{autoApprove: true, approved: []string{"evening"}}); err != nil {
+	if err := a.approvePolicies(context.Background(), a.sys.stdout, p, s.site, applyFlags{autoApprove: true, approved: []string{"evening"}}); err != nil {
 		t.Error(err)
 	}
 }

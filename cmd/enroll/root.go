@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,8 @@ type app struct {
 	varFiles []string
 	redactor *secrets.Redactor
 	answers  *bufio.Reader // of the person at the terminal
+
+	interrupts *interrupts
 }
 
 // run executes the command line and gives its exit code. Everything that is
@@ -29,22 +32,35 @@ type app struct {
 // read.
 func run(ctx context.Context, args []string, s *sys) int {
 	redactor := secrets.NewRedactor()
-	out, errOut := redactor.Writer(s.stdout), redactor.Writer(s.stderr)
+	a := &app{sys: s, redactor: redactor}
+	ctx, quiet := a.listening(ctx)
+	defer quiet()
 	plainOut, plainErr := s.stdout, s.stderr
+	out, errOut := redactor.Writer(&watched{Writer: s.stdout, lost: a.interrupts.lost}), redactor.Writer(s.stderr)
 	s.stdout, s.stderr = out, errOut
 	defer func() { s.stdout, s.stderr = plainOut, plainErr }()
-	a := &app{sys: s, redactor: redactor}
 	root := a.root() //nolint:contextcheck // commands take their context from ExecuteContext
 	root.SetArgs(args)
 	root.SetOut(s.stdout)
 	root.SetErr(s.stderr)
 	root.SetIn(s.stdin)
-	err := root.ExecuteContext(ctx)
+	err := safely(func() error { return root.ExecuteContext(ctx) })
 	a.report(err)
 	if flushErr := errors.Join(out.Flush(), errOut.Flush()); flushErr != nil && err == nil {
 		err = flushErr
 	}
 	return exitCode(err)
+}
+
+// safely turns a defect into a fault: a panic must not end with an exit code
+// that means something else.
+func safely(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = plan.NewFault(plan.CodeInternal, "the program broke down: %v", p).With("stack", string(debug.Stack()))
+		}
+	}()
+	return f()
 }
 
 // report prints an error that no command has printed yet.

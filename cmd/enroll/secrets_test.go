@@ -28,14 +28,21 @@ import (
 // invoke runs a command line in this process, against a lab's environment.
 func invoke(t testing.TB, l *lab.Lab, dir string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	return invokeIn(t, map[string]string{"ENROLL_SITE": filepath.Join(dir, "site"), "VAULT_TOKEN": l.Vault.Token, "XDG_STATE_HOME": filepath.Join(dir, "state")}, args...)
+	return invokeWith(t, l, dir, make(chan os.Signal), args...)
+}
+
+// invokeWith is invoke with signals.
+func invokeWith(t testing.TB, l *lab.Lab, dir string, signals <-chan os.Signal, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return invokeIn(t, map[string]string{"ENROLL_SITE": filepath.Join(dir, "site"), "VAULT_TOKEN": l.Vault.Token, "XDG_STATE_HOME": filepath.Join(dir, "state")}, signals, args...)
 }
 
 // invokeIn runs a command line in this process, with a given environment.
-func invokeIn(t testing.TB, env map[string]string, args ...string) (code int, stdout, stderr string) {
+func invokeIn(t testing.TB, env map[string]string, signals <-chan os.Signal, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	s := system()
+	s.signals = func() (<-chan os.Signal, func()) { return signals, func() {} }
 	s.stdin, s.stdout, s.stderr = strings.NewReader(""), &out, &errOut
 	s.lookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	s.environ = func() []string { return nil }
@@ -299,7 +306,7 @@ func TestEnvWarns(t *testing.T) {
 	if err := os.WriteFile(path, []byte(before+`secrets "env" {}`+after), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, plain, warned := invokeIn(t, env, "plan", "gpu-001")
+	code, plain, warned := invokeIn(t, env, make(chan os.Signal), "plan", "gpu-001")
 	if code != 0 || strings.Count(warned, `secrets "env" is for laboratories`) != 1 || !strings.Contains(warned, "warning") || strings.Contains(plain, "warning") {
 		t.Errorf("exit %d, on standard error: %s", code, warned)
 	}
@@ -307,7 +314,7 @@ func TestEnvWarns(t *testing.T) {
 		t.Errorf("a line end was taken off, and is told %d times: %s", n, warned)
 	}
 	env[labVariable], env["ENROLL_SECRET_NETBOX_ENROLL_CREDENTIAL"] = "embedded", l.NetBox.Token
-	code, inLab, quiet := invokeIn(t, env, "plan", "gpu-001")
+	code, inLab, quiet := invokeIn(t, env, make(chan os.Signal), "plan", "gpu-001")
 	if code != 0 || quiet != "" {
 		t.Errorf("in a lab: exit %d, %s", code, quiet)
 	}

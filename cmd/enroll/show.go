@@ -112,6 +112,9 @@ func writePlan(path string, p *plan.Plan) error {
 
 // writeFile writes a file whole or not at all, mode 0600.
 func writeFile(path string, raw []byte) error {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file; it would be replaced", path)
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".enroll-*")
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ func system() *sys {
 		lookupEnv: os.LookupEnv, environ: os.Environ, now: time.Now, //nolint:forbidigo // the machine's clock enters here
 		signals: func() (<-chan os.Signal, func()) {
 			c := make(chan os.Signal, 4)
+			signal.Ignore(syscall.SIGPIPE) // a reader that has gone is seen at the write
 			signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			return c, func() { signal.Stop(c) }
 		},

@@ -149,6 +149,7 @@ func (j *Journal) finish(interrupted bool) *plan.Fault {
 type Past struct {
 	Ended bool            // a run came to its end: the plan is used up
 	Begun map[string]bool // ids of steps that were begun and did not come to a good end
+	Done  map[string]bool // ids of steps that did
 	torn  bool            // the last line was cut short by a crash
 }
 
@@ -156,7 +157,7 @@ type Past struct {
 func ReadJournal(dir, planID string) (Past, error) {
 	f, err := os.Open(journalPath(dir, planID)) //nolint:gosec // the operator names the folder
 	if errors.Is(err, fs.ErrNotExist) {
-		return Past{Begun: map[string]bool{}}, nil
+		return Past{Begun: map[string]bool{}, Done: map[string]bool{}}, nil
 	}
 	if err != nil {
 		return Past{}, plan.NewFault(plan.CodeJournal, "the journal of plan %s cannot be read", planID).Because(err)
@@ -172,7 +173,7 @@ func ReadJournal(dir, planID string) (Past, error) {
 // readPast reads all lines. A last line that is no whole one is what a crash
 // left; such a line in the middle was ended by the run that came after.
 func readPast(r io.Reader) (Past, error) {
-	past := Past{Begun: map[string]bool{}}
+	past := Past{Begun: map[string]bool{}, Done: map[string]bool{}}
 	in := bufio.NewReader(r)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -184,6 +185,7 @@ func readPast(r io.Reader) (Past, error) {
 			case wroteEnd:
 				if e.State.OK() {
 					delete(past.Begun, e.Step)
+					past.Done[e.Step] = true
 				}
 			case wroteEndPlan:
 				past.Ended = true

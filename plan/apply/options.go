@@ -16,6 +16,9 @@ type Input struct {
 	// their request may have arrived, so the live value may lie between before
 	// and after.
 	Begun map[string]bool
+	// Done are the steps that such a run had finished. They are not done again:
+	// later steps have moved on what they left.
+	Done map[string]bool
 	// Held are devices that nothing is done to, with the reason: their record moved
 	// since the plan, or the plan itself found a fault.
 	Held map[string]*plan.Fault

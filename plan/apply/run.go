@@ -109,8 +109,12 @@ func newRun(in Input, deps Deps, o Options) (*run, error) {
 // loop runs until every job is over and no visit is under way.
 func (r *run) loop(ctx context.Context) {
 	for _, j := range r.jobs {
-		if j.step.Blocked != nil {
+		switch {
+		case j.at == over:
+		case j.step.Blocked != nil:
 			r.end(j, outcome{state: plan.StepBlocked, text: j.step.Blocked.Text})
+		case r.in.Done[j.step.ID]:
+			r.end(j, outcome{state: plan.StepAlready, text: "done by an earlier run of this plan"})
 		}
 	}
 	for _, j := range r.jobs {

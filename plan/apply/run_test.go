@@ -29,6 +29,8 @@ type world struct {
 	active map[string]int
 	most   int
 	pause  time.Duration // of one exchange
+	onRead func()        // called with the lock held
+	permit func(ask func() *plan.Fault) *plan.Fault
 }
 
 func newWorld(t *testing.T) *world {
@@ -38,6 +40,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) Read(_ context.Context, _ *plan.Scope, resources []plan.Resource) plan.Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.onRead != nil {
+		w.onRead()
+	}
 	out := plan.Snapshot{}
 	for _, r := range resources {
 		l, ok := w.live[r.Address]
@@ -88,6 +93,11 @@ func (w *world) Run(ctx context.Context, _ *plan.Scope, s *plan.Step, memo plan.
 	}()
 	if ctx.Err() != nil {
 		return plan.Failed(plan.NewFault(plan.CodeInterrupted, "cancelled"))
+	}
+	if w.permit != nil {
+		if fault := w.permit(func() *plan.Fault { return plan.Permit(ctx) }); fault != nil {
+			return plan.Failed(fault)
+		}
 	}
 	if f != nil {
 		return f(nth, memo)
@@ -721,4 +731,52 @@ func TestDevicesAreLocked(t *testing.T) {
 	} else if err := again(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestAContinuedRunDoesNotLookBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t, []string{"a"}, step("s1", "a", "one"), step("s2", "a", "two", "s1"))
+		s.world.set(addr("a", "one"), plan.Obj(map[string]plan.Value{"v": plan.Str("moved on by s2's first try")}))
+		s.in.Done = map[string]bool{"s1": true}
+		want(t, s.run(t, t.Context()), "s1 already, s2 done")
+		if n := s.world.calls[addr("a", "one")]; n != 0 {
+			t.Errorf("%d exchanges for a step that an earlier run finished", n)
+		}
+	})
+}
+
+// Nova takes the machine while a slow guard is read: nothing is written.
+func TestOwnershipIsAskedAfterTheGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t, []string{"a"}, step("s1", "a", "one"))
+		s.world.onRead = func() {
+			s.world.owners["a"] = plan.Own("a", plan.StateActive, "11111111", false)
+		}
+		r := s.run(t, t.Context())
+		want(t, r, "s1 failed")
+		if !errors.Is(r.Steps[0].Fault, plan.CodeNodeOwned) || s.world.calls[addr("a", "one")] != 0 {
+			t.Errorf("fault %v, %d exchanges", r.Steps[0].Fault, s.world.calls[addr("a", "one")])
+		}
+	})
+}
+
+// A runner that takes long asks again before the request that counts.
+func TestPermit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t, []string{"a"}, step("s1", "a", "one"))
+		s.world.permit = func(ask func() *plan.Fault) *plan.Fault {
+			if f := ask(); f != nil {
+				t.Errorf("refused before the claim: %v", f)
+			}
+			s.world.mu.Lock()
+			s.world.owners["a"] = plan.Own("a", plan.StateActive, "11111111", false)
+			s.world.mu.Unlock()
+			return ask()
+		}
+		r := s.run(t, t.Context())
+		want(t, r, "s1 failed")
+		if !errors.Is(r.Steps[0].Fault, plan.CodeNodeOwned) {
+			t.Errorf("fault %v", r.Steps[0].Fault)
+		}
+	})
 }

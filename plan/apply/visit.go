@@ -76,15 +76,21 @@ func (v *visitor) perform(ctx context.Context, in visit) (out outcome) {
 	if in.stage == stageReadBack {
 		return v.readBack(ctx, in)
 	}
-	if f := v.mayWrite(ctx, in.step); f != nil {
-		return classify(again(in.stage, f), in.memo)
-	}
+	// Who holds the node is asked last, after the guard's reads: they may take long.
 	if in.stage == stageGuard {
 		if out, stop := v.guard(ctx, in); stop {
+			if out.state == plan.StepFailed {
+				if f := v.mayWrite(ctx, in.step); f != nil {
+					return failed(f) // a value that moved because somebody took the machine
+				}
+			}
 			return out
 		}
 	}
-	return v.exchange(ctx, in)
+	if f := v.mayWrite(ctx, in.step); f != nil {
+		return classify(again(in.stage, f), in.memo)
+	}
+	return v.exchange(plan.WithPermit(ctx, func(ctx context.Context) *plan.Fault { return v.mayWrite(ctx, in.step) }), in)
 }
 
 // mayWrite asks who holds the node right before a mutation. A shared step may

@@ -39,6 +39,9 @@ func (k *conn) write(ctx context.Context, c change) plan.Result {
 		if etag != "" {
 			r.header = map[string]string{"If-Match": etag}
 		}
+		if fault := plan.Permit(ctx); fault != nil {
+			return plan.Failed(fault)
+		}
 		ans, fault := k.authorized(ctx, r)
 		if fault != nil {
 			if isCode(fault, plan.CodeBMCUnreachable) {

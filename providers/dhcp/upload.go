@@ -109,6 +109,9 @@ func (p *Provider) upload(ctx context.Context, l *link, at, content string, old 
 		f = p.verify(ctx, l, temp, content)
 	}
 	if f == nil {
+		f = plan.Permit(ctx)
+	}
+	if f == nil {
 		f = p.transfer(ctx, l, "uploading "+at, func(files *sftp.Client) error {
 			return p.explain(files, stage("posix-rename", files.PosixRename(temp, at)))
 		})

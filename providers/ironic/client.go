@@ -187,7 +187,11 @@ func (s *service) connect(ctx context.Context) (*gophercloud.ServiceClient, *pla
 
 func (s *service) httpClient(trust *tls.Config) http.Client {
 	s.transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: inventoriesAtOnce, IdleConnTimeout: 90 * time.Second}
-	return http.Client{Transport: counted{next: s.transport, n: &s.client.requests}, Timeout: s.settings.Timeout}
+	return http.Client{
+		Transport: counted{next: s.transport, n: &s.client.requests}, Timeout: s.settings.Timeout,
+		// A redirect would carry passwords and tokens elsewhere, and Ironic sends none.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // standalone is an Ironic without Keystone. The endpoint may be given with or

@@ -22,7 +22,7 @@ func (c *Client) Ownership(ctx context.Context, sc *plan.Scope) map[string]plan.
 	var wg sync.WaitGroup
 	for name, devices := range byIronic(sc.Targets) {
 		wg.Go(func() {
-			found, f := c.find(ctx, name, devices)
+			found, _, f := c.find(ctx, name, devices)
 			var others map[string]*plan.Fault
 			if f == nil {
 				others, f = c.underOtherNames(ctx, sc, name, devices, found)
@@ -121,25 +121,26 @@ func byIronic(targets []*plan.Target) map[string][]string {
 	return out
 }
 
-// find reads the nodes of devices by name.
-func (c *Client) find(ctx context.Context, ironic string, devices []string) (map[string]*node, *plan.Fault) {
+// find reads the nodes of devices by name. all are the nodes of the whole Ironic
+// when they were read, nil when there was no need.
+func (c *Client) find(ctx context.Context, ironic string, devices []string) (byName map[string]*node, all []*node, f *plan.Fault) {
 	s, f := c.service(ironic)
 	if f != nil {
-		return nil, f
+		return nil, nil, f
 	}
 	if len(devices) == 1 {
 		n, f := s.node(ctx, devices[0])
-		return map[string]*node{devices[0]: n}, f
+		return map[string]*node{devices[0]: n}, nil, f
 	}
-	all, f := s.nodes(ctx)
+	all, f = s.nodes(ctx)
 	if f != nil {
-		return nil, f
+		return nil, nil, f
 	}
 	out := map[string]*node{}
 	for _, n := range all {
 		out[n.Name] = n
 	}
-	return out, nil
+	return out, all, nil
 }
 
 func (c *Client) service(ironic string) (*service, *plan.Fault) {

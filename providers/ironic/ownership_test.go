@@ -171,3 +171,30 @@ func TestMaintenanceAndMissingLink(t *testing.T) {
 		t.Errorf("then %v", got)
 	}
 }
+
+// A machine whose node has another name and no ports is known by its BMC.
+func TestBMCOnAnotherNode(t *testing.T) {
+	for name, spec := range map[string]func(l *lab) ironictest.Node{
+		"BMC": func(l *lab) ironictest.Node {
+			return ironictest.Node{Name: "old-name", State: plan.StateActive, Fields: map[string]any{"driver_info": map[string]any{"redfish_address": l.scope.Targets[0].Intent.OOB.String() + "/"}}}
+		},
+		"letters": func(*lab) ironictest.Node { return ironictest.Node{Name: "GPU-001", State: plan.StateActive} },
+		"IPMI": func(l *lab) ironictest.Node {
+			return ironictest.Node{Name: "old-name", State: plan.StateActive, Fields: map[string]any{"driver_info": map[string]any{"ipmi_address": l.scope.Targets[0].Intent.OOB.String()}}}
+		},
+	} {
+		for _, devices := range []int{1, 3} {
+			l := newLab(t, devices)
+			l.sim.AddNode(spec(l))
+			p := l.plan()
+			if errors := p.Errors(); len(errors) != 1 || errors[0].Fault.Code != plan.CodeIronicConflict || errors[0].Device != "gpu-001" {
+				t.Errorf("%s, %d devices: diagnostics %v", name, devices, p.Diagnostics)
+			}
+			for _, s := range p.Steps {
+				if s.Address.Device == "gpu-001" && s.Blocked == nil {
+					t.Errorf("%s, %d devices: %s would run", name, devices, s.Address)
+				}
+			}
+		}
+	}
+}

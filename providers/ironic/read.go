@@ -3,6 +3,8 @@ package ironic
 import (
 	"context"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -48,6 +50,10 @@ type view struct {
 	inventories map[string]seen // by device
 	portFault   *plan.Fault
 	groupFault  *plan.Fault
+
+	// strangers are all nodes, read when a device has none of its own.
+	strangers     []*node
+	strangerFault *plan.Fault
 }
 
 type seen struct {
@@ -100,7 +106,7 @@ func (c *Client) look(ctx context.Context, s *service, sc *plan.Scope, resources
 		}
 	}
 	v := &view{nodes: map[string]*node{}, names: map[string]string{}, ports: map[string]*port{}, groups: map[string][]*portgroup{}, inventories: map[string]seen{}}
-	found, f := c.find(ctx, s.settings.Name, devices)
+	found, all, f := c.find(ctx, s.settings.Name, devices)
 	if f != nil {
 		return nil, f
 	}
@@ -113,11 +119,68 @@ func (c *Client) look(ctx context.Context, s *service, sc *plan.Scope, resources
 	if needs[kindNode] || needs[kindPort] {
 		v.readPorts(ctx, s, sc, devices)
 	}
+	if needs[kindNode] {
+		v.readStrangers(ctx, s, devices, all)
+	}
 	if needs[kindPortgroup] || needs[kindPort] {
 		v.readPortgroups(ctx, s, sc, devices)
 	}
 	v.readInventories(ctx, s, devices, inventories)
 	return v, nil
+}
+
+// readStrangers reads all nodes when one of the devices has none: its machine may
+// be another node's, under a name and with ports that nothing here knows.
+func (v *view) readStrangers(ctx context.Context, s *service, devices []string, all []*node) {
+	if !slices.ContainsFunc(devices, func(d string) bool { return v.nodes[d] == nil }) {
+		return
+	}
+	if v.strangers = all; all == nil {
+		v.strangers, v.strangerFault = s.nodes(ctx)
+	}
+}
+
+// stranger finds a node that has the device's BMC, or its name in other letters.
+func (v *view) stranger(t *plan.Target) *plan.Fault {
+	address, system := bmcOf(driverInfo(t))
+	for _, n := range v.strangers {
+		what := ""
+		theirs, theirSystem := bmcOf(n.DriverInfo)
+		// A node without a system id takes the BMC's only system.
+		sameSystem := system == theirSystem || system == "" || theirSystem == ""
+		switch {
+		case strings.EqualFold(n.Name, t.Name()):
+			what = "nearly its name"
+		case address != "" && address == theirs && sameSystem:
+			what = "its BMC " + address + system
+		case theirs == t.Intent.OOB.String():
+			what = "its BMC " + theirs
+		default:
+			continue
+		}
+		name := n.Name
+		if name == "" {
+			name = n.UUID
+		}
+		return plan.NewFault(plan.CodeIronicConflict, "node %s in Ironic has %s: it is the machine of %s under another name", name, what, t.Name()).
+			With("node", n.UUID).With("provision_state", string(n.ProvisionState)).With("netbox", t.Intent.URL)
+	}
+	return nil
+}
+
+// bmcOf is the BMC that a driver_info leads to, in one spelling: "https://HOST"
+// and the system's path, or the bare address of IPMI.
+func bmcOf(info map[string]any) (address, system string) {
+	if address, ok := info["ipmi_address"].(string); ok && address != "" {
+		return address, ""
+	}
+	address, _ = info["redfish_address"].(string)
+	system, _ = info["redfish_system_id"].(string)
+	address = strings.ToLower(strings.TrimSuffix(address, "/"))
+	if address != "" && !strings.Contains(address, "://") {
+		address = "https://" + address
+	}
+	return address, strings.TrimSuffix(system, "/")
 }
 
 // readPorts reads all ports of the Ironic, or those of one device: the node's
@@ -261,6 +324,12 @@ func (v *view) liveNode(t *plan.Target, n *node) plan.Live {
 		if p := v.ports[nic.MAC.String()]; p != nil {
 			return plan.LiveFault(plan.Unreadable, v.conflict(t, nic, p))
 		}
+	}
+	if v.strangerFault != nil {
+		return plan.LiveFault(presence(v.strangerFault), v.strangerFault)
+	}
+	if f := v.stranger(t); f != nil {
+		return plan.LiveFault(plan.Unreadable, f)
 	}
 	return plan.LiveAbsent()
 }

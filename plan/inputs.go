@@ -1,0 +1,40 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+)
+
+// Hash covers what the site's files came to, variables included, wherever the
+// files lie. Where an attribute was set does not count.
+func (s *Site) Hash() string {
+	c := *s
+	c.Dir, c.Files, c.Set = "", nil, nil
+	raw, err := json.Marshal(&c)
+	if err != nil {
+		return "" // unreachable: a site is plain data
+	}
+	text := string(raw)
+	if s.Dir != "" {
+		quoted, _ := json.Marshal(strings.TrimSuffix(s.Dir, "/") + "/") // a text always encodes
+		text = strings.ReplaceAll(text, strings.Trim(string(quoted), `"`), "")
+	}
+	return hashText(text)
+}
+
+// Hash covers what the site's files say about one device.
+func (s Settings) Hash() string {
+	s.Set = nil
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return "" // unreachable: settings are plain data
+	}
+	return hashText(string(raw))
+}
+
+func hashText(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
