@@ -3,6 +3,8 @@ module github.com/enroll-dev/enroll
 go 1.26.0
 
 require (
+	filippo.io/age v1.3.2
+	github.com/1Password/connect-sdk-go v1.5.3
 	github.com/google/go-cmp v0.7.0
 	github.com/gophercloud/gophercloud/v2 v2.16.0
 	github.com/hashicorp/hcl/v2 v2.25.0
@@ -22,6 +24,8 @@ require (
 )
 
 require (
+	filippo.io/edwards25519 v1.2.0 // indirect
+	filippo.io/hpke v0.4.0 // indirect
 	github.com/agext/levenshtein v1.2.1 // indirect
 	github.com/apparentlymart/go-textseg/v15 v15.0.0 // indirect
 	github.com/apparentlymart/go-textseg/v17 v17.0.1 // indirect

@@ -7,6 +7,10 @@ const (
 	CodeSecretDenied         Code = "SECRET_DENIED"
 	CodeSecretUnreachable    Code = "SECRET_UNREACHABLE"
 	CodeSecretInvalid        Code = "SECRET_INVALID"
+	CodeSecretLogin          Code = "SECRET_LOGIN_REFUSED"
+	CodeSecretBusy           Code = "SECRET_BUSY"
+	CodeSecretTimeout        Code = "SECRET_TIMEOUT"
+	CodeSecretConflict       Code = "SECRET_CONFLICT"
 	CodeRoutingUnresolved    Code = "IRONIC_ROUTING_UNRESOLVED"
 	CodeDeviceNotFound       Code = "DEVICE_NOT_FOUND"
 	CodeDeviceAmbiguous      Code = "DEVICE_AMBIGUOUS"
@@ -97,9 +101,13 @@ func Codes() map[Code]CodeInfo {
 var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of faults
 	CodeConfigInvalid:        {ClassConfig, OwnerInfra, false, "A site file, a flag or an argument is wrong.", "Mend the place that the message names."},
 	CodeSecretMissing:        {ClassConfig, OwnerInfra, false, "The vault has no such item or field.", "Create the item or correct the reference in the site file."},
-	CodeSecretDenied:         {ClassDenied, OwnerInfra, false, "The vault refused the read.", "Check the vault token and its policy."},
+	CodeSecretDenied:         {ClassDenied, OwnerInfra, false, "The vault knows the caller, who lacks a right.", "Grant the right that the message names."},
 	CodeSecretUnreachable:    {ClassUnreachable, OwnerInfra, true, "The vault did not answer.", "Check the vault's address and that it is unsealed."},
 	CodeSecretInvalid:        {ClassConfig, OwnerInfra, false, "A secret is empty or has a form its user cannot take.", "Store a usable value in the vault."},
+	CodeSecretLogin:          {ClassDenied, OwnerInfra, false, "The vault refused the credential that enroll shows it.", "Get a new token or credential for the vault: this one is wrong or expired."},
+	CodeSecretBusy:           {ClassBusy, OwnerInfra, true, "The vault asked to come back later.", "Wait as long as the evidence says, then run again; a quota may be too small."},
+	CodeSecretTimeout:        {ClassTimeout, OwnerInfra, true, "The vault did not answer in time.", "Check the vault's load and the network; timeout in the secrets block is the limit."},
+	CodeSecretConflict:       {ClassStale, OwnerInfra, false, "The item was changed in the vault meanwhile, or an earlier rotation of it is unfinished.", "Look at the item's versions in the vault before rotating again."},
 	CodeRoutingUnresolved:    {ClassIntent, OwnerInfra, false, "No Ironic of the site manages the device's class, or its role has no class.", "Give the device a role that a device_class block lists, and let an ironic block manage that class; then plan again."},
 	CodeDeviceNotFound:       {ClassIntent, OwnerNetBox, false, "NetBox does not show the device, or the token may not see it.", "Check the name, the NetBox site and the token's view right on dcim.device."},
 	CodeDeviceAmbiguous:      {ClassIntent, OwnerNetBox, false, "NetBox has more than one device of that name.", "Make the name unique in the site."},

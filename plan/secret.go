@@ -19,6 +19,14 @@ func (r SecretRef) IsZero() bool { return r == SecretRef{} }
 
 func (r SecretRef) String() string { return fmt.Sprintf("secret(%q, %q)", r.Item, r.Field) }
 
+// StagedSecret is a new value that is in the vault and not yet in use. It holds
+// no value, so that it may be kept in a journal.
+type StagedSecret struct {
+	Ref     SecretRef `json:"ref"`
+	Staged  SecretRef `json:"staged"`  // where the new value is read until it is published
+	Version string    `json:"version"` // of the item that holds both
+}
+
 // Secret is a secret's value with the version that the vault gave it. It
 // redacts itself in every form of output; only Reveal gives the text.
 type Secret struct {

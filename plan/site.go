@@ -49,32 +49,73 @@ type NetBoxSettings struct {
 	Timeout time.Duration // of one request
 }
 
-// SecretsSettings says where secrets are read.
+// SecretsSettings says where secrets are read. Beside each field stand the
+// backends that use it.
 type SecretsSettings struct {
-	Backend  string // "env" or "vault"
-	URL      string // vault
-	Mount    string // vault: mount of the KV version 2 engine, default "secret"
-	Prefix   string // vault: path before the item; env: prefix of the variable, default ENROLL_SECRET
-	TokenEnv string // vault: the environment variable that holds the token, default VAULT_TOKEN
-	CAFile   string
+	Backend string        // env, vault, onepassword, age or command
+	Timeout time.Duration // vault, onepassword: of one request; command: of one run
+	CAFile  string        // vault, onepassword
+	URL     string        // vault, onepassword
+
+	// TokenEnv and TokenFile say where the caller's token is; at most one is set
+	// by the site. vault: default VAULT_TOKEN; onepassword: default OP_CONNECT_TOKEN.
+	TokenEnv  string
+	TokenFile string
+
+	Prefix    string // vault: path before the item; env: prefix of the variable, default ENROLL_SECRET
+	Mount     string // vault: mount of the KV version 2 engine, default "secret"
+	Namespace string // vault: empty is the root
+	// AppRole and Kubernetes are the ways to a vault token beside having one; at
+	// most one is set.
+	AppRole    *VaultAppRole
+	Kubernetes *VaultKubernetes
+
+	Vault string // onepassword: title or id of the vault
+
+	File         string // age: the encrypted file
+	IdentityEnv  string // age: the variable with the identity
+	IdentityFile string // age: the file with the identity
+
+	Argv []string // command: the program and its arguments; "{item}" stands for the item
+}
+
+// VaultAppRole logs in at a vault's AppRole engine.
+type VaultAppRole struct {
+	Mount        string // of the engine, default "approle"
+	RoleID       string
+	SecretIDEnv  string // one of the two
+	SecretIDFile string
+}
+
+// VaultKubernetes logs in at a vault's Kubernetes engine with the token of the
+// pod's service account.
+type VaultKubernetes struct {
+	Mount     string // of the engine, default "kubernetes"
+	Role      string
+	TokenFile string
 }
 
 // IronicSettings is one Ironic and what enroll wants there.
 type IronicSettings struct {
-	Name             string
-	Endpoint         string // standalone Ironic without Keystone; else Cloud
-	Cloud            string // an entry of clouds.yaml
-	DeviceClasses    []string
-	EnrolProject     string // owner and lessee of new nodes
-	SchedulerTrait   string
-	CleaningDeadline time.Duration
-	InspectDeadline  time.Duration
-	LockMaxWait      time.Duration // budget for "is locked by host"
-	LockBackoffMin   time.Duration
-	LockBackoffMax   time.Duration
-	Attempts         int
-	CAFile           string
-	Timeout          time.Duration // of one request
+	Name     string
+	Endpoint string // standalone Ironic without Keystone; else Cloud
+	Cloud    string // an entry of clouds.yaml
+	// Clouds and Secure are the texts of clouds.yaml and secure.yaml in the vault,
+	// CloudsFile and SecureFile their file forms. Without any of them they are
+	// looked for in the usual places of OpenStack's clients.
+	Clouds, Secure         SecretRef
+	CloudsFile, SecureFile string
+	DeviceClasses          []string
+	EnrolProject           string // owner and lessee of new nodes
+	SchedulerTrait         string
+	CleaningDeadline       time.Duration
+	InspectDeadline        time.Duration
+	LockMaxWait            time.Duration // budget for "is locked by host"
+	LockBackoffMin         time.Duration
+	LockBackoffMax         time.Duration
+	Attempts               int
+	CAFile                 string
+	Timeout                time.Duration // of one request
 }
 
 // DHCPSettings is the DHCP server of the site.

@@ -44,3 +44,16 @@ type Secrets interface {
 	// names item and field.
 	Read(ctx context.Context, refs []plan.SecretRef) (map[plan.SecretRef]plan.Secret, error)
 }
+
+// Rotator changes a secret in two phases, so that whoever is interrupted between
+// them finds the new value in the vault: first the new value is staged beside the
+// current one, then the system that uses it is changed, then it is published.
+type Rotator interface {
+	Secrets
+	// Stage stores value beside the current one. It refuses with SECRET_CONFLICT
+	// while another value is staged, or when the item changes at the same time.
+	Stage(ctx context.Context, ref plan.SecretRef, value plan.Secret) (plan.StagedSecret, error)
+	// Publish makes the staged value the current one and gives the version that
+	// holds it. It refuses with SECRET_CONFLICT when the item was changed since.
+	Publish(ctx context.Context, staged plan.StagedSecret) (version string, err error)
+}

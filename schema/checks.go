@@ -72,6 +72,14 @@ func isVaultPath(s string) error {
 	return nil
 }
 
+// isConnectVault refuses what would end the quotation in the search for a title.
+func isConnectVault(s string) error {
+	if strings.ContainsAny(s, `"\\`) {
+		return errors.New("must not hold quotation marks or backslashes; write the vault's id instead")
+	}
+	return nil
+}
+
 func isHostSuffix(s string) error {
 	return form(suffixForm, "must be something that can end a host name: lower case letters, digits and hyphens, for example \"-bmc\"")(s)
 }

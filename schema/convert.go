@@ -26,7 +26,7 @@ func (r *reporter) site(b *rawBlock) *plan.Site {
 		s.NetBox = netBoxSettings(n, s.Name)
 	}
 	for _, n := range b.named("secrets") {
-		s.Secrets = secretsSettings(n)
+		s.Secrets = r.secretsSettings(n)
 	}
 	for _, n := range b.named("device_class") {
 		s.Classes = append(s.Classes, plan.DeviceClass{Name: n.label, Roles: get[[]string](n, "roles"), GPU: get[bool](n, "gpu")})
@@ -79,15 +79,6 @@ func netBoxSettings(b *rawBlock, site string) plan.NetBoxSettings {
 // baseURL is the address without the slash that people append.
 func baseURL(b *rawBlock) string { return strings.TrimRight(get[string](b, "url"), "/") }
 
-func secretsSettings(b *rawBlock) plan.SecretsSettings {
-	s := plan.SecretsSettings{Backend: b.spec.variant, Prefix: get[string](b, "prefix")}
-	if s.Backend == "vault" {
-		s.URL, s.Mount = baseURL(b), get[string](b, "mount")
-		s.TokenEnv, s.CAFile = get[string](b, "token_env"), get[string](b, "ca_file")
-	}
-	return s
-}
-
 func (r *reporter) ironicSettings(b *rawBlock) plan.IronicSettings {
 	lock := inner(b, "node_lock")
 	backoff := get[[2]time.Duration](lock, "backoff")
@@ -99,6 +90,9 @@ func (r *reporter) ironicSettings(b *rawBlock) plan.IronicSettings {
 		Attempts: get[int](b, "attempts"), CAFile: get[string](b, "ca_file"), Timeout: get[time.Duration](b, "timeout"),
 	}
 	r.exactlyOne(b, "cloud", "endpoint")
+	s.Clouds, s.CloudsFile = get[plan.SecretRef](b, "clouds"), get[string](b, "clouds_file")
+	s.Secure, s.SecureFile = get[plan.SecretRef](b, "secure"), get[string](b, "secure_file")
+	r.checkClouds(b)
 	return s
 }
 

@@ -362,7 +362,7 @@ func (c *conversion) texts(v cty.Value) (any, bool) {
 				ok = false
 				continue
 			}
-			if seen[s.(string)] {
+			if seen[s.(string)] && !c.attr.spec.mayRepeat {
 				_, ok = c.fail(places[i], "Repeated value", "has this value twice. Remove one.")
 			}
 			seen[s.(string)] = true

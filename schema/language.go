@@ -100,39 +100,6 @@ func netboxBlock() *block {
 	}
 }
 
-func secretsBlocks() []*block {
-	backend := &label{name: "BACKEND", doc: "`env` or `vault`", example: "vault"}
-	const doc = "Where `secret(ITEM, FIELD)` is read. The values live in memory only."
-	return []*block{
-		{
-			name: "secrets", label: backend, variant: "env", required: true, since: version01,
-			doc: doc + " `env`: the environment variable PREFIX_ITEM_FIELD in upper case, everything but letters and digits replaced by `_`. For laboratories.",
-			attrs: []attribute{
-				{name: "prefix", typ: textType, fallback: "ENROLL_SECRET", check: isVariableName, example: `"ENROLL_SECRET"`, since: version01,
-					doc: "The first part of the variables' names.", effect: "which variables are read"},
-			},
-		},
-		{
-			name: "secrets", label: backend, variant: "vault", required: true, since: version01,
-			doc: doc + " `vault`: version 2 of the KV engine of Vault or OpenBao.",
-			attrs: []attribute{
-				{name: "url", typ: textType, required: true, check: isServiceURL, example: `"https://vault.example.net:8200"`, since: version01,
-					doc: "The vault's base address, without `/v1`.", effect: "where secrets are read"},
-				{name: "mount", typ: textType, fallback: "secret", check: isVaultPath, example: `"secret"`, since: version01,
-					doc: "Where the KV engine is mounted.", effect: "which engine is read"},
-				{name: "prefix", typ: textType, fallbackDoc: "none", mayBeEmpty: true, check: isVaultPath, example: `"lon14"`, since: version01,
-					doc: "The path before the item's name.", effect: "which items are read"},
-				{name: "token_env", typ: textType, fallback: "VAULT_TOKEN", check: isVariableName, example: `"VAULT_TOKEN"`, since: version01,
-					doc: "The environment variable that holds the vault's token.", effect: "login at the vault"},
-				caFile(),
-			},
-		},
-		{name: "secrets", label: backend, variant: "onepassword", later: true, instead: "Write secrets \"vault\" or secrets \"env\".", doc: "1Password Connect."},
-		{name: "secrets", label: backend, variant: "age", later: true, instead: "Write secrets \"vault\" or secrets \"env\".", doc: "One file encrypted with age."},
-		{name: "secrets", label: backend, variant: "command", later: true, instead: "Write secrets \"vault\" or secrets \"env\".", doc: "A program that prints JSON."},
-	}
-}
-
 func deviceClassBlock() *block {
 	return &block{
 		name: "device_class", many: true, required: true, since: version01,

@@ -81,9 +81,9 @@ func (f *File) Site() *plan.Site { return f.site }
 
 // resolvePaths lets relative paths begin at the site's folder.
 func resolvePaths(s *plan.Site, dir string) {
-	paths := []*string{&s.NetBox.CAFile, &s.Secrets.CAFile}
+	paths := append([]*string{&s.NetBox.CAFile}, secretsPaths(&s.Secrets)...)
 	for i := range s.Ironics {
-		paths = append(paths, &s.Ironics[i].CAFile)
+		paths = append(paths, &s.Ironics[i].CAFile, &s.Ironics[i].CloudsFile, &s.Ironics[i].SecureFile)
 	}
 	if s.DHCP != nil {
 		paths = append(paths, &s.DHCP.IdentityFile, &s.DHCP.KnownHostsFile)

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -188,27 +189,20 @@ func TestTable(t *testing.T) {
 // TestExamples evaluates every example of the table at its place: what messages
 // tell people to write is accepted.
 func TestExamples(t *testing.T) {
-	var b strings.Builder
-	var write func(spec *block, indent string, skip map[string]bool)
-	write = func(spec *block, indent string, skip map[string]bool) {
-		for i := range spec.attrs {
-			if a := &spec.attrs[i]; !a.later && !skip[a.name] {
-				fmt.Fprintf(&b, "%s%s = %s\n", indent, a.name, a.example)
-			}
-		}
-		for _, child := range spec.blocks {
-			if child.later || child.variant == "env" || child.free || child.name == "variable" {
-				continue
-			}
-			fmt.Fprintf(&b, "%s%s {\n", indent, strings.TrimSuffix(blockExample(child), " { … }"))
-			write(child, indent+"  ", skip)
-			b.WriteString(indent + "}\n")
-		}
-	}
-	// One of each pair that excludes each other.
-	write(language(), "", map[string]bool{"cloud": true, "identity_file": true, "known_hosts_file": true, "insecure": true, "insecure_reason": true})
-	if _, ds := load(b.String(), Options{Version: "0.1.0"}); len(ds) > 0 {
-		t.Error(text(t, ds))
+	// Of what excludes each other each run leaves out all but one.
+	for _, without := range []string{
+		"cloud clouds clouds_file secure secure_file identity_file known_hosts_file insecure insecure_reason | env | token_file app_role kubernetes",
+		"endpoint clouds_file secure_file identity known_hosts ca_file | vault | token_file app_role kubernetes",
+		"endpoint clouds secure identity known_hosts ca_file | vault | token_env app_role kubernetes",
+		"endpoint clouds secure identity known_hosts ca_file | vault | token_env token_file kubernetes secret_id_file",
+		"endpoint clouds secure identity known_hosts ca_file | vault | token_env token_file app_role",
+		"endpoint clouds secure identity known_hosts ca_file | onepassword | token_env",
+		"endpoint clouds secure identity known_hosts ca_file | onepassword | token_file",
+		"endpoint clouds secure identity known_hosts ca_file | age | identity_env",
+		"endpoint clouds secure identity known_hosts ca_file | command |",
+	} {
+		parts := strings.Split(without, "|")
+		examples(t, strings.TrimSpace(parts[1]), strings.Fields(parts[0]), strings.Fields(parts[2]))
 	}
 	for _, f := range functionTable() {
 		if f.name == "try" || f.name == "can" { // they look at custom fields
@@ -226,5 +220,36 @@ func TestExamples(t *testing.T) {
 		if ds.HasErrors() || s.Hostname != "yes" {
 			t.Errorf("example of %s: %q %v", f.name, s.Hostname, ds)
 		}
+	}
+}
+
+// examples writes a folder of all examples but some, with one secrets backend.
+// skipSecrets are left out of its block only.
+func examples(t *testing.T, backend string, skip, skipSecrets []string) {
+	t.Helper()
+	var b strings.Builder
+	var write func(spec *block, indent string, skip []string)
+	write = func(spec *block, indent string, skip []string) {
+		for i := range spec.attrs {
+			if a := &spec.attrs[i]; !a.later && !slices.Contains(skip, a.name) {
+				fmt.Fprintf(&b, "%s%s = %s\n", indent, a.name, a.example)
+			}
+		}
+		for _, child := range spec.blocks {
+			if child.later || child.variant != "" && child.variant != backend || child.free || child.name == "variable" || slices.Contains(skip, child.name) {
+				continue
+			}
+			left := skip
+			if child.variant != "" {
+				left = skipSecrets
+			}
+			fmt.Fprintf(&b, "%s%s {\n", indent, strings.TrimSuffix(blockExample(child), " { … }"))
+			write(child, indent+"  ", left)
+			b.WriteString(indent + "}\n")
+		}
+	}
+	write(language(), "", skip)
+	if _, ds := load(b.String(), Options{Version: "0.1.0"}); ds.HasErrors() || len(ds) > 0 && slices.Contains(skip, "insecure") {
+		t.Errorf("with secrets %q without %v, %v: %s", backend, skip, skipSecrets, text(t, ds))
 	}
 }

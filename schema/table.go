@@ -31,6 +31,7 @@ type attribute struct {
 	enum        []string
 	min, max    string // bounds, inclusive, in the form of the type
 	mayBeEmpty  bool   // an empty text or list means something
+	mayRepeat   bool   // a list may hold a text twice
 	// check judges one text (or each text of a list). The error completes the
 	// sentence "NAME …".
 	check   func(string) error

@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"context"
 	"strings"
 	"sync"
 
@@ -36,7 +37,9 @@ func Variable(prefix string, ref plan.SecretRef) string {
 	}, prefix+"_"+ref.Item+"_"+ref.Field)
 }
 
-func (e *environment) read(refs []plan.SecretRef, found *result) {
+func (e *environment) requests() int { return 0 }
+
+func (e *environment) read(_ context.Context, refs []plan.SecretRef, found *result) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, ref := range refs {
@@ -56,7 +59,7 @@ func (e *environment) read(refs []plan.SecretRef, found *result) {
 			found.fail(ref, plan.NewFault(plan.CodeSecretInvalid, "field %q of item %q is empty: the environment variable %s is set to nothing", ref.Field, ref.Item, name).
 				WithHint("Set %s to the secret.", name))
 		default:
-			found.put(ref, plan.NewSecret(value, ""))
+			found.put(ref, value, "")
 		}
 	}
 }

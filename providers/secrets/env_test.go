@@ -84,8 +84,8 @@ func TestAllAtOnce(t *testing.T) {
 }
 
 func TestUnknownBackend(t *testing.T) {
-	_, err := secrets.New(plan.SecretsSettings{Backend: "age"}, secrets.Options{})
-	wantFault(t, err, plan.CodeConfigInvalid, "age")
+	_, err := secrets.New(plan.SecretsSettings{Backend: "keyring"}, secrets.Options{})
+	wantFault(t, err, plan.CodeConfigInvalid, "keyring")
 }
 
 // wantFault wants a code and some words in the fault's summary or way out.

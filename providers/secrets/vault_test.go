@@ -93,11 +93,11 @@ func TestVaultFaults(t *testing.T) {
 		{name: "missing item", ref: plan.SecretRef{Item: "none", Field: "f"}, code: plan.CodeSecretMissing, says: []string{"none", "secret/data/lon14/none", "404"}},
 		{name: "missing field", ref: plan.SecretRef{Item: "bmc/gpu-001", Field: "pasword"}, code: plan.CodeSecretMissing, says: []string{"bmc/gpu-001", "pasword"}},
 		{name: "empty field", ref: plan.SecretRef{Item: "bmc/gpu-001", Field: "empty"}, code: plan.CodeSecretInvalid, says: []string{"empty"}},
-		{name: "wrong token", token: "s.wrong-token", code: plan.CodeSecretDenied, says: []string{"permission denied", "403"}},
+		{name: "wrong token", token: "s.wrong-token", code: plan.CodeSecretLogin, says: []string{"permission denied", "403"}},
 		{name: "no right", set: func(_ *secretstest.Server, s *plan.SecretsSettings) { s.Prefix = "other" }, code: plan.CodeSecretDenied, says: []string{"secret/data/other/bmc/gpu-001"}},
 		{name: "no mount", token: secretstest.DefaultToken, set: func(_ *secretstest.Server, s *plan.SecretsSettings) { s.Mount = "kv" }, code: plan.CodeConfigInvalid, says: []string{`"kv"`, "no handler for route"}},
 		{name: "sealed", set: func(v *secretstest.Server, _ *plan.SecretsSettings) { v.Seal() }, code: plan.CodeSecretUnreachable, says: []string{"sealed", "503"}},
-		{name: "quota", faults: &exchange.Fault{Kind: exchange.Status, Status: 429}, code: plan.CodeSecretUnreachable, says: []string{"429"}},
+		{name: "quota", faults: &exchange.Fault{Kind: exchange.Status, Status: 429, Header: map[string]string{"Retry-After": "7"}}, code: plan.CodeSecretBusy, says: []string{"429", "retry after: 7"}},
 		{name: "server error", faults: &exchange.Fault{Kind: exchange.Status, Status: 502, Body: "<html>"}, code: plan.CodeSecretUnreachable, says: []string{"502"}},
 		{name: "page instead of an answer", faults: &exchange.Fault{Kind: exchange.Garbage}, code: plan.CodeSecretInvalid, says: []string{"KV engine of version 2"}},
 		{name: "answer of version 1", faults: &exchange.Fault{Kind: exchange.Status, Status: 200, Body: `{"data":{"password":"v1-password"}}`}, code: plan.CodeSecretInvalid, says: []string{"version 2"}},
@@ -106,7 +106,7 @@ func TestVaultFaults(t *testing.T) {
 		{name: "redirect", faults: &exchange.Fault{Kind: exchange.Status, Status: 307, Header: map[string]string{"Location": "http://192.0.2.1/v1/x"}}, code: plan.CodeConfigInvalid, says: []string{"http://192.0.2.1"}},
 		{name: "half an answer", faults: &exchange.Fault{Kind: exchange.HalfBody}, code: plan.CodeSecretUnreachable},
 		{name: "reset", faults: &exchange.Fault{Kind: exchange.Reset}, code: plan.CodeSecretUnreachable},
-		{name: "no answer", faults: &exchange.Fault{Kind: exchange.Stall}, code: plan.CodeSecretUnreachable},
+		{name: "no answer", faults: &exchange.Fault{Kind: exchange.Stall}, code: plan.CodeSecretTimeout, says: []string{"200ms"}},
 		{name: "nobody listens", set: func(_ *secretstest.Server, s *plan.SecretsSettings) { s.URL = nobody(t) }, code: plan.CodeSecretUnreachable},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,10 +14,6 @@ site "x" {
   configure_dhcp = false
   configure_bmc  = false
   ironic_enrol   = false
-  secrets "onepassword" {
-    url   = "https://op-connect.example.net"
-    token = "hunter2secret"
-  }
   policy "no_reboot" {
     deny = has_effect("reboot")
   }
