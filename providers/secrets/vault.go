@@ -123,6 +123,9 @@ func (v *vault) refusal(name string, a *answer, right string) *plan.Fault {
 	case a.status == http.StatusNotFound && strings.Contains(words, "no handler for route"):
 		f = plan.NewFault(plan.CodeConfigInvalid, "the vault has no engine mounted at %q", v.settings.Mount).
 			WithHint("Correct mount or namespace in the secrets block.")
+	case a.status == http.StatusNotFound && strings.Contains(words, "namespace not found"):
+		f = plan.NewFault(plan.CodeConfigInvalid, "the vault has no namespace %q", v.settings.Namespace).
+			WithHint("Correct namespace in the secrets block.")
 	case a.status == http.StatusNotFound && says.Data.Metadata.Deleted != "":
 		f = plan.NewFault(plan.CodeSecretMissing, "the newest version of item %q is deleted in the vault", name).
 			WithHint("Write or undelete %s.", path).With("deleted", says.Data.Metadata.Deleted)
