@@ -116,10 +116,10 @@ func (v *vault) refusal(name string, a *answer, right string) *plan.Fault {
 	switch {
 	case a.status == http.StatusForbidden && (words == "permission denied" || strings.Contains(words, "invalid token")):
 		f = plan.NewFault(plan.CodeSecretLogin, "the vault at %s refused the token", v.base).
-			WithHint("The token is wrong, expired or revoked, or belongs to another namespace. Get a new one for this run.")
+			WithHint("The token is wrong, expired or revoked, or was issued by another vault. Get a new one for this run.")
 	case a.status == http.StatusForbidden:
 		f = plan.NewFault(plan.CodeSecretDenied, "the vault does not let this token %s item %q", right, name).
-			WithHint("Its policy lacks %s on %s.", right, path)
+			WithHint("Its policy lacks %s on %s, or the token is of another namespace.", right, path)
 	case a.status == http.StatusNotFound && strings.Contains(words, "no handler for route"):
 		f = plan.NewFault(plan.CodeConfigInvalid, "the vault has no engine mounted at %q", v.settings.Mount).
 			WithHint("Correct mount or namespace in the secrets block.")

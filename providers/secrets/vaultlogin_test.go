@@ -156,7 +156,7 @@ func TestVaultNamespace(t *testing.T) {
 	s := settings(v.URL)
 	ref := plan.SecretRef{Item: "x1", Field: "f"}
 	_, err := open(t, s, v.Token).Read(t.Context(), []plan.SecretRef{ref})
-	wantFault(t, err, plan.CodeSecretLogin, "namespace")
+	wantFault(t, err, plan.CodeSecretDenied, "namespace")
 	s.Namespace = "none"
 	_, err = open(t, s, v.Token).Read(t.Context(), []plan.SecretRef{ref})
 	wantFault(t, err, plan.CodeConfigInvalid, `"none"`, "namespace not found")

@@ -41,8 +41,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.appRole(w, r)
 	case path == "auth/kubernetes/login":
 		s.kubernetes(w, r)
-	case r.Header.Get("X-Vault-Namespace") != s.opt.Namespace:
-		refuse(w, http.StatusForbidden, "permission denied") // the tokens are of the other namespace
+	case strings.Trim(r.Header.Get("X-Vault-Namespace"), "/") != s.opt.Namespace:
+		s.otherNamespace(w, r, path)
 	default:
 		s.authorised(w, r, path)
 	}

@@ -20,6 +20,16 @@ func (s *Server) inNamespace(r *http.Request) bool {
 	return asked == "" || asked == s.opt.Namespace
 }
 
+// otherNamespace answers in the root when all is in a namespace: a token of the
+// namespace is known there and may do nothing.
+func (s *Server) otherNamespace(w http.ResponseWriter, r *http.Request, path string) {
+	if known, _ := s.token(r, path); known {
+		refuse(w, http.StatusForbidden, "1 error occurred:\n\t* permission denied\n\n")
+		return
+	}
+	refuse(w, http.StatusForbidden, "permission denied")
+}
+
 type loginBody struct {
 	RoleID   string `json:"role_id"`
 	SecretID string `json:"secret_id"`
@@ -48,7 +58,7 @@ func (s *Server) appRole(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "failed to parse JSON input: "+err.Error())
 		return
 	case in.RoleID == "":
-		refuse(w, http.StatusBadRequest, "missing role_id")
+		refuse(w, http.StatusInternalServerError, "missing role_id") // 500, as measured
 		return
 	case in.SecretID == "":
 		refuse(w, http.StatusBadRequest, "missing secret_id")
@@ -74,6 +84,14 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request) {
 		return
 	case err != nil:
 		refuse(w, http.StatusBadRequest, "failed to parse JSON input: "+err.Error())
+		return
+	}
+	if in.Role == "" || in.JWT == "" {
+		missing := "role"
+		if in.Role != "" {
+			missing = "jwt"
+		}
+		refuse(w, http.StatusBadRequest, "missing "+missing)
 		return
 	}
 	for _, role := range s.opt.Login {
