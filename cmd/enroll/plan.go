@@ -39,7 +39,7 @@ func (a *app) planCommand() *cobra.Command {
 				return err
 			}
 			if f.out != "" {
-				if err := writePlan(f.out, p); err != nil {
+				if err := a.writePlan(f.out, p); err != nil {
 					return err
 				}
 			}

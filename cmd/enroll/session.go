@@ -148,6 +148,9 @@ func (s *session) readIntents(ctx context.Context, sel selection) error {
 		return err
 	}
 	s.scope = &plan.Scope{Site: s.site}
+	for i := range failed {
+		failed[i].Fault = cleanFault(s.app.redactor, failed[i].Fault)
+	}
 	s.failed = failed
 	for _, intent := range intents {
 		t := &plan.Target{Site: s.site, Intent: intent, Ironic: ironicOf(s.site, intent.Class)}
@@ -190,7 +193,8 @@ func unique(names []string) []string {
 // asked something.
 func (s *session) connect() error {
 	credentials := hostCredentials{vault: s.vault, scope: s.scope}
-	s.router = &router{systems: map[string]systemProvider{"netbox": s.netbox}}
+	clean := func(p systemProvider) systemProvider { return redactedSystem{p, s.app.redactor} }
+	s.router = &router{systems: map[string]systemProvider{"netbox": clean(s.netbox)}}
 	s.kinds = netbox.Kinds()
 	if d := s.site.DHCP; d != nil && s.site.ConfigureDHCP {
 		auth, err := s.dhcpCredentials(d)
@@ -200,7 +204,7 @@ func (s *session) connect() error {
 		if s.dhcp, err = dhcp.New(*d, auth, dhcp.Options{}); err != nil {
 			return err
 		}
-		s.router.systems["dhcp"] = s.dhcp
+		s.router.systems["dhcp"] = clean(s.dhcp)
 		s.kinds = append(s.kinds, dhcp.Kinds()...)
 	}
 	if b := s.site.BMC; b != nil && s.site.ConfigureBMC {
@@ -208,7 +212,7 @@ func (s *session) connect() error {
 		if s.bmc, err = bmc.New(*b, credentials, bmc.Options{Now: s.app.sys.now}); err != nil {
 			return err
 		}
-		s.router.systems["bmc"] = s.bmc
+		s.router.systems["bmc"] = clean(s.bmc)
 		s.kinds = append(s.kinds, bmc.Kinds()...)
 	}
 	if len(s.site.Ironics) > 0 {
@@ -219,8 +223,9 @@ func (s *session) connect() error {
 		if s.ironic, err = ironic.New(s.site.Ironics, credentials, ironic.Options{Now: s.app.sys.now, Clouds: files, Learn: s.app.redactor.Add}); err != nil {
 			return err
 		}
-		s.router.systems["ironic"], s.router.systems["check"] = s.ironic, s.ironic
-		s.router.owner = s.ironic
+		s.router.systems["ironic"] = clean(s.ironic)
+		s.router.systems["check"] = s.router.systems["ironic"] // one provider: it is asked once, for both
+		s.router.owner = redactedOwner{s.ironic, s.app.redactor}
 		s.kinds = append(s.kinds, ironic.Kinds()...)
 	}
 	return nil

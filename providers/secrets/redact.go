@@ -69,6 +69,31 @@ func (r *Redactor) at(text []byte) (match int, open bool) {
 	return match, open
 }
 
+// Text gives a text with every known secret replaced.
+func (r *Redactor) Text(s string) string {
+	if !r.Holds(s) {
+		return s
+	}
+	var b strings.Builder
+	w := r.Writer(&b)
+	_, _ = w.Write([]byte(s)) // a builder takes everything
+	_ = w.Flush()
+	return b.String()
+}
+
+// Holds reports whether a text has a known secret in it, in any form.
+func (r *Redactor) Holds(s string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	text := []byte(s)
+	for i := 0; i+minimum <= len(text); i++ {
+		if match, _ := r.at(text[i:]); match > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Writer gives a writer that replaces known secrets and passes everything else
 // to w. Call Flush at the end.
 func (r *Redactor) Writer(w io.Writer) *RedactingWriter {
