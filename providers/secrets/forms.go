@@ -26,9 +26,13 @@ func formsOf(text string) []string {
 	if len(text) < minimum {
 		return nil
 	}
-	forms := encodings(text)
-	if trimmed := strings.TrimSpace(text); trimmed != text && len(trimmed) >= minimum {
-		forms = append(forms, encodings(trimmed)...)
+	var forms []string
+	seen := map[string]bool{}
+	for _, variant := range []string{text, strings.TrimSpace(text), strings.Map(asBlank, text), strings.Map(dropped, text), strings.Join(strings.Fields(text), " ")} {
+		if !seen[variant] && len(variant) >= minimum {
+			seen[variant] = true
+			forms = append(forms, encodings(variant)...)
+		}
 	}
 	if lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }); len(lines) > 1 {
 		for _, l := range lines {
@@ -41,6 +45,22 @@ func formsOf(text string) []string {
 		}
 	}
 	return forms
+}
+
+// What makes one line of a text turns control characters into blanks, leaves them
+// out, or leaves one blank of several.
+func asBlank(r rune) rune {
+	if unicode.IsControl(r) {
+		return ' '
+	}
+	return r
+}
+
+func dropped(r rune) rune {
+	if unicode.IsControl(r) {
+		return -1
+	}
+	return r
 }
 
 func encodings(text string) []string {

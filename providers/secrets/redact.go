@@ -23,6 +23,7 @@ type Redactor struct {
 	known map[string]bool
 	// byStart finds the forms that begin with some bytes, longest first.
 	byStart map[[minimum]byte][]string
+	longest int // bytes of the longest form
 	// starts are the first 1 to minimum-1 bytes of all forms.
 	starts map[string]bool
 }
@@ -42,6 +43,7 @@ func (r *Redactor) Add(s plan.Secret) {
 			continue
 		}
 		r.known[f] = true
+		r.longest = max(r.longest, len(f))
 		key := [minimum]byte([]byte(f[:minimum]))
 		list := append(r.byStart[key], f)
 		sort.Slice(list, func(i, j int) bool { return len(list[i]) > len(list[j]) })
@@ -69,16 +71,32 @@ func (r *Redactor) at(text []byte) (match int, open bool) {
 	return match, open
 }
 
-// Text gives a text with every known secret replaced.
+// cutMark ends a text that was cut off.
+const cutMark = "…"
+
+// Text gives a text with every known secret replaced, also with one whose end was
+// cut off with the text's ("…").
 func (r *Redactor) Text(s string) string {
-	if !r.Holds(s) {
+	if r.Holds(s) {
+		var b strings.Builder
+		w := r.Writer(&b)
+		_, _ = w.Write([]byte(s)) // a builder takes everything
+		_ = w.Flush()
+		s = b.String()
+	}
+	body, isCut := strings.CutSuffix(s, cutMark)
+	if !isCut {
 		return s
 	}
-	var b strings.Builder
-	w := r.Writer(&b)
-	_, _ = w.Write([]byte(s)) // a builder takes everything
-	_ = w.Flush()
-	return b.String()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	const least = 2 // bytes; one is the beginning of too much
+	for i := max(0, len(body)-r.longest); i+least <= len(body); i++ {
+		if _, open := r.at([]byte(body[i:])); open {
+			return body[:i] + placeholder + cutMark
+		}
+	}
+	return s
 }
 
 // Holds reports whether a text has a known secret in it, in any form.
