@@ -39,7 +39,10 @@ func (a *app) planCommand() *cobra.Command {
 				return err
 			}
 			if f.out != "" {
-				if err := a.writePlan(f.out, p); err != nil {
+				if err := a.checkNoSecret(p); err != nil {
+					return err
+				}
+				if err := writePlan(f.out, p); err != nil {
 					return err
 				}
 			}

@@ -24,7 +24,7 @@ type redactedSystem struct {
 }
 
 // Read cleans faults and evidence. Live values stay as they are: apply compares
-// and writes them, and a changed one would be a wrong one. checkPlanText looks at
+// and writes them, and a changed one would be a wrong one. checkNoSecret looks at
 // them before they are written to a file.
 func (s redactedSystem) Read(ctx context.Context, sc *plan.Scope, resources []plan.Resource) plan.Snapshot {
 	snap := s.systemProvider.Read(ctx, sc, resources)
@@ -93,9 +93,13 @@ func cleanMap(r *secrets.Redactor, m map[string]string) map[string]string {
 // secret may stand by chance.
 var digest = regexp.MustCompile(`^(?:sha256:)?[0-9a-f]{8,64}$`)
 
-// checkPlanText refuses to write a plan in which a secret stands. Taking it out
+// checkNoSecret refuses to write a plan in which a secret stands. Taking it out
 // would change what apply compares and writes.
-func (a *app) checkPlanText(raw []byte) error {
+func (a *app) checkNoSecret(p *plan.Plan) error {
+	raw, err := plan.Encode(p)
+	if err != nil {
+		return err
+	}
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return plan.NewFault(plan.CodeInternal, "the plan is no JSON").Because(err)
