@@ -31,12 +31,18 @@ func invoke(t testing.TB, l *lab.Lab, dir string, args ...string) (code int, std
 // invokeWith is invoke with signals.
 func invokeWith(t testing.TB, l *lab.Lab, dir string, signals <-chan os.Signal, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	return invokeIn(t, map[string]string{"ENROLL_SITE": filepath.Join(dir, "site"), "VAULT_TOKEN": l.Vault.Token, "XDG_STATE_HOME": filepath.Join(dir, "state")}, signals, args...)
+}
+
+// invokeIn runs a command line in this process, with a given environment.
+func invokeIn(t testing.TB, env map[string]string, signals <-chan os.Signal, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
 	var out, errOut bytes.Buffer
 	s := system()
 	s.signals = func() (<-chan os.Signal, func()) { return signals, func() {} }
-	env := map[string]string{"ENROLL_SITE": filepath.Join(dir, "site"), "VAULT_TOKEN": l.Vault.Token, "XDG_STATE_HOME": filepath.Join(dir, "state")}
 	s.stdin, s.stdout, s.stderr = strings.NewReader(""), &out, &errOut
 	s.lookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	s.environ = func() []string { return nil }
 	s.terminal = false
 	code = run(context.Background(), args, s)
 	return code, out.String(), errOut.String()
@@ -274,5 +280,71 @@ func TestNoSecretAnywhere(t *testing.T) {
 				t.Errorf("%s holds secret number %d", name, i)
 			}
 		}
+	}
+}
+
+// TestEnvWarns: secrets in the environment are warned about on standard error
+// only, and not in a laboratory.
+func TestEnvWarns(t *testing.T) {
+	l, dir := startLab(t, 1)
+	env := map[string]string{
+		"ENROLL_SITE": filepath.Join(dir, "site"), "XDG_STATE_HOME": filepath.Join(dir, "state"),
+		"ENROLL_SECRET_NETBOX_ENROLL_CREDENTIAL": l.NetBox.Token + "\n", "ENROLL_SECRET_SSH_CONFIG_DHCP_PRIVATE_KEY": string(l.DHCP.IdentityPEM),
+		"ENROLL_SECRET_SSH_CONFIG_DHCP_KNOWN_HOSTS": string(l.DHCP.KnownHosts), "ENROLL_SECRET_BMC_GPU_001_USERNAME": "root",
+		"ENROLL_SECRET_BMC_GPU_001_PASSWORD": l.Hosts[0].Password,
+	}
+	path := filepath.Join(dir, "site", "site.hcl")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(text), `secrets "vault" {`)
+	_, after, _ := strings.Cut(rest, "}")
+	if err := os.WriteFile(path, []byte(before+`secrets "env" {}`+after), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, plain, warned := invokeIn(t, env, make(chan os.Signal), "plan", "gpu-001")
+	if code != 0 || strings.Count(warned, `secrets "env" is for laboratories`) != 1 || !strings.Contains(warned, "warning") || strings.Contains(plain, "warning") {
+		t.Errorf("exit %d, on standard error: %s", code, warned)
+	}
+	if n := strings.Count(warned, "line end"); n != 1 || !strings.Contains(warned, `secret("netbox-enroll", "credential")`) {
+		t.Errorf("a line end was taken off, and is told %d times: %s", n, warned)
+	}
+	env[labVariable], env["ENROLL_SECRET_NETBOX_ENROLL_CREDENTIAL"] = "embedded", l.NetBox.Token
+	code, inLab, quiet := invokeIn(t, env, make(chan os.Signal), "plan", "gpu-001")
+	if code != 0 || quiet != "" {
+		t.Errorf("in a lab: exit %d, %s", code, quiet)
+	}
+	if lastLine(inLab) != lastLine(plain) {
+		t.Errorf("the plan differs: %s", inLab)
+	}
+}
+
+func lastLine(s string) string {
+	s = strings.TrimRight(s, "\n")
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+// TestSecretInThePlan: a system shows a password in a plain field. The plan is not
+// written, and the message says where it stands and not what it is.
+func TestSecretInThePlan(t *testing.T) {
+	l, dir := startLab(t, 2)
+	l.BMCOf("gpu-001").SetReachable(true)
+	l.BMCOf("gpu-001").SetHostname(l.Hosts[1].Password)
+	file := filepath.Join(dir, "x.plan")
+	code, out, errOut := invoke(t, l, dir, "plan", "--all", "--out", file)
+	if code == 0 || isFile(file) {
+		t.Errorf("exit %d, and the plan was written", code)
+	}
+	if !strings.Contains(errOut, "SECRET_INVALID") || !strings.Contains(errOut, ".steps[]") {
+		t.Errorf("%s", errOut)
+	}
+	if strings.Contains(out+errOut, l.Hosts[1].Password) {
+		t.Error("the message shows the secret")
+	}
+	// Without a file the plan is shown, and the secret is not.
+	_, out, errOut = invoke(t, l, dir, "plan", "--all")
+	if strings.Contains(out+errOut, l.Hosts[1].Password) || !strings.Contains(out, "(secret)") {
+		t.Errorf("%s%s", out, errOut)
 	}
 }
