@@ -90,7 +90,7 @@ func blockPage(b *strings.Builder, spec *block, path string) {
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s<br>`%s = %s` | %s | %s |\n", a.name, typeCell(a), defaultCell(a), a.doc, a.name, a.example, a.effect, a.since)
 	}
 	for _, child := range spec.blocks {
-		next := path + spec.name + "."
+		next := title + "."
 		if spec.name == "site" {
 			next = ""
 		}

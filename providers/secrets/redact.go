@@ -3,6 +3,7 @@ package secrets
 import (
 	"bytes"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -45,8 +46,8 @@ func (r *Redactor) Add(s plan.Secret) {
 		r.known[f] = true
 		r.longest = max(r.longest, len(f))
 		key := [minimum]byte([]byte(f[:minimum]))
-		list := append(r.byStart[key], f)
-		sort.Slice(list, func(i, j int) bool { return len(list[i]) > len(list[j]) })
+		list := r.byStart[key]
+		list = slices.Insert(list, sort.Search(len(list), func(i int) bool { return len(list[i]) < len(f) }), f)
 		r.byStart[key] = list
 		for n := 1; n < minimum; n++ {
 			r.starts[f[:n]] = true
