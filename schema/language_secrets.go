@@ -7,7 +7,7 @@ func secretsBlocks() []*block {
 	row := func(variant, text string) *block {
 		return &block{name: "secrets", label: backend, variant: variant, required: true, since: version01, doc: doc + " `" + variant + "`: " + text}
 	}
-	env := row("env", "the environment variable PREFIX_ITEM_FIELD in upper case, everything but letters and digits replaced by `_`. For laboratories: every run outside of one warns.")
+	env := row("env", "the environment variable PREFIX_ITEM_FIELD in upper case, everything but letters and digits replaced by `_`. For laboratories, whose environment has `ENROLL_LAB`: every run outside of one warns.")
 	env.attrs = []attribute{
 		{name: "prefix", typ: textType, fallback: "ENROLL_SECRET", check: isVariableName, example: `"ENROLL_SECRET"`, since: version01,
 			doc: "The first part of the variables' names.", effect: "which variables are read"},
