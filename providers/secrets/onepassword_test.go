@@ -51,8 +51,12 @@ func TestConnectRead(t *testing.T) {
 	if s.Reveal() != "pw-7 \"&ä" || s.Version != "2" || len(values) != 2*items {
 		t.Errorf("version %q, %d values", s.Version, len(values))
 	}
-	// The vault is found once.
-	if _, err := b.Read(t.Context(), refs[:1]); err != nil || b.Requests() != items+4 {
+	// The vault is found once, and an item is read once.
+	if _, err := b.Read(t.Context(), refs[:1]); err != nil || b.Requests() != items+2 {
+		t.Errorf("%v, %d requests", err, b.Requests())
+	}
+	c.Put("lon14", "late", map[string]string{"f": "value"})
+	if _, err := b.Read(t.Context(), []plan.SecretRef{refs[0], {Item: "late", Field: "f"}}); err != nil || b.Requests() != items+4 {
 		t.Errorf("%v, %d requests", err, b.Requests())
 	}
 }

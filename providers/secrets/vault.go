@@ -15,6 +15,7 @@ type vault struct {
 	*wire
 	settings plan.SecretsSettings
 	login    *vaultLogin
+	memory   memory
 }
 
 func newVault(s plan.SecretsSettings, o Options) (*vault, error) {
@@ -31,7 +32,7 @@ func newVault(s plan.SecretsSettings, o Options) (*vault, error) {
 }
 
 func (v *vault) read(ctx context.Context, refs []plan.SecretRef, found *result) {
-	byItem(refs, found, func(item string) (*entry, *plan.Fault) { return v.item(ctx, item) })
+	byItem(v.memory.known(refs, found), found, v.memory.reading(func(item string) (*entry, *plan.Fault) { return v.item(ctx, item) }))
 }
 
 // path is the request path of an item.

@@ -72,7 +72,7 @@ func TestVaultLogin(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if b.Requests() != 41 || len(v.Issued()) != 1 {
+				if b.Requests() != 21 || len(v.Issued()) != 1 {
 					t.Errorf("%d requests, %d tokens", b.Requests(), len(v.Issued()))
 				}
 				if !learnt[v.Issued()[0]] || len(learnt) != 2 {
