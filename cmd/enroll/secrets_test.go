@@ -6,7 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -346,5 +349,56 @@ func TestSecretInThePlan(t *testing.T) {
 	_, out, errOut = invoke(t, l, dir, "plan", "--all")
 	if strings.Contains(out+errOut, l.Hosts[1].Password) || !strings.Contains(out, "(secret)") {
 		t.Errorf("%s%s", out, errOut)
+	}
+}
+
+// TestCloudsFromTheVault: the texts of clouds.yaml and secure.yaml are read from
+// the vault, and their password is kept out of what is printed although a
+// Keystone repeats it.
+func TestCloudsFromTheVault(t *testing.T) {
+	l, dir := startLab(t, 1)
+	const password = `k"ey&stöne`
+	asked := make(chan string, 9)
+	keystone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		asked <- string(raw)
+		w.WriteHeader(http.StatusUnauthorized)
+		_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": 401, "title": "Unauthorized", "message": "not " + password}})
+	}))
+	defer keystone.Close()
+	secure, err := json.Marshal(password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Vault.Put("openstack", map[string]string{
+		"clouds": "clouds:\n  lon14:\n    auth:\n      auth_url: " + keystone.URL + "/v3\n      username: enroll\n      project_name: baremetal\n      user_domain_name: Default\n      project_domain_name: Default\n",
+		"secure": "clouds:\n  lon14:\n    auth:\n      password: " + string(secure) + "\n",
+	})
+	path := filepath.Join(dir, "site", "site.hcl")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), `endpoint       = "`+l.Ironic.URL+`"`, "cloud  = \"lon14\"\n    clouds = secret(\"openstack\", \"clouds\")\n    secure = secret(\"openstack\", \"secure\")", 1)
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := invoke(t, l, dir, "plan", "gpu-001")
+	if code == 0 || !strings.Contains(out, "IRONIC_DENIED") {
+		t.Errorf("exit %d: %s%s", code, out, errOut)
+	}
+	if strings.Contains(out+errOut, password) || strings.Contains(out+errOut, "stöne") {
+		t.Error("the password is printed")
+	}
+	if !strings.Contains(out, "(secret)") || !strings.Contains(out, "of cloud lon14") {
+		t.Errorf("the password's place and what is no secret should be shown: %s%s", out, errOut)
+	}
+	select {
+	case body := <-asked:
+		if !strings.Contains(body, `k\"ey`) || !strings.Contains(body, "baremetal") {
+			t.Errorf("Keystone was asked %s", body)
+		}
+	default:
+		t.Error("Keystone was not asked")
 	}
 }
