@@ -17,6 +17,8 @@ type SecretRef struct {
 // IsZero reports whether no secret is configured.
 func (r SecretRef) IsZero() bool { return r == SecretRef{} }
 
+// String is the form of the site language. It names the secret and has nothing of
+// its value.
 func (r SecretRef) String() string { return fmt.Sprintf("secret(%q, %q)", r.Item, r.Field) }
 
 // StagedSecret is a new value that is in the vault and not yet in use. It holds
@@ -30,16 +32,23 @@ type StagedSecret struct {
 // Secret is a secret's value with the version that the vault gave it. It
 // redacts itself in every form of output; only Reveal gives the text.
 type Secret struct {
-	text    string
+	// text is a pointer, because fmt does not call the methods of a value that
+	// stands in an unexported field: it would print a string, and prints an address.
+	text    *string
 	Version string // the vault's own version of the item, empty where it has none
 }
 
 // NewSecret wraps a value read from a vault.
-func NewSecret(text, version string) Secret { return Secret{text: text, Version: version} }
+func NewSecret(text, version string) Secret { return Secret{text: &text, Version: version} }
 
 // Reveal gives the text. Call it only where the value is handed to the system
 // that needs it.
-func (s Secret) Reveal() string { return s.text }
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
 
 const redacted = "(secret)"
 
@@ -50,6 +59,9 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted)
 
 // MarshalJSON redacts.
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(redacted) }
+
+// MarshalText redacts, for encoders that do not know JSON's method.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 // LogValue redacts.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }

@@ -21,6 +21,7 @@ const (
 	maxProduct  = 4 << 20 // the same times the rounds of its loop
 	maxPattern  = 1 << 16 // bytes that a regular expression is applied to
 	maxYAML     = 1 << 17 // bytes of a YAML text
+	elementSize = 32      // bytes that a value counts beside its text
 )
 
 // fits reports whether evaluating an expression stays within the bounds, judged
@@ -79,12 +80,12 @@ func loopMakes(expr hclsyntax.Expression, total int, ctx *hcl.EvalContext) int {
 // valueSize adds up the texts and elements of a value, and stops at a limit.
 func valueSize(v cty.Value, limit int) int {
 	if v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
-		return min(1+len(v.AsString()), limit) // the usual case
+		return min(elementSize+len(v.AsString()), limit) // the usual case
 	}
 	size := 0
 	errEnough := errors.New("enough")
 	err := cty.Walk(v, func(_ cty.Path, v cty.Value) (bool, error) {
-		size++
+		size += elementSize
 		if v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
 			size += len(v.AsString())
 		}

@@ -50,12 +50,13 @@ var userinfo = regexp.MustCompile(`://[^/\s]*@`)
 func hideExpression(tokens hclsyntax.Tokens) []span {
 	var spans []span
 	depth := 0
+	commas := 0       // inside it: it has an item and a field
 	secretDepth := -1 // the bracket depth of the secret( call that we are in
 	for i, t := range tokens {
 		switch t.Type {
 		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
 			if t.Type == hclsyntax.TokenOParen && secretDepth < 0 && i > 0 && string(tokens[i-1].Bytes) == "secret" {
-				secretDepth = depth
+				secretDepth, commas = depth, 0
 			}
 			depth++
 			continue
@@ -71,6 +72,9 @@ func hideExpression(tokens hclsyntax.Tokens) []span {
 			if depth == 0 {
 				return spans
 			}
+			if t.Type == hclsyntax.TokenComma && depth == secretDepth+1 {
+				commas++
+			}
 			continue
 		case hclsyntax.TokenEOF, hclsyntax.TokenEqual:
 			continue
@@ -82,7 +86,7 @@ func hideExpression(tokens hclsyntax.Tokens) []span {
 			continue
 		default:
 		}
-		if secretDepth >= 0 || isReferencePart(tokens, i) {
+		if secretDepth >= 0 && commas < 2 || isReferencePart(tokens, i) {
 			continue
 		}
 		spans = append(spans, span{t.Range.Start.Byte, t.Range.End.Byte})
@@ -91,7 +95,7 @@ func hideExpression(tokens hclsyntax.Tokens) []span {
 }
 
 var assignment = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_-]*)"?[ \t]*[=:][ \t]*([^\r\n]*)`)
-var onlyReference = regexp.MustCompile(`^(?:var|local|device)\.[A-Za-z0-9_.-]*[ \t]*$|^secret\([^()]*\)[ \t]*$`)
+var onlyReference = regexp.MustCompile(`^(?:var|local|device)\.[A-Za-z0-9_.-]*[ \t]*$|^secret\([^(),]*,[^(),]*\)[ \t]*$`)
 
 // hideLines does the same line by line, for files in which the tokens are not
 // what was meant: behind a quote that is not closed everything is a text.

@@ -8,7 +8,7 @@ const version01 = "0.1"
 func language() *block {
 	return &block{
 		name: "",
-		doc:  "All files with the ending .hcl of a site's folder are read as one.",
+		doc:  "All files with the ending .hcl of a site's folder are read as one, and so are those with the ending .hcl.json, the JSON form of HCL.",
 		blocks: []*block{
 			enrollBlock(), variableBlock(), localsBlock(), siteBlock(),
 		},

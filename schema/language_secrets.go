@@ -1,5 +1,7 @@
 package schema
 
+import "strings"
+
 // secretsBlocks are the kinds of secrets block, of which a site has one.
 func secretsBlocks() []*block {
 	backend := &label{name: "BACKEND", doc: "`env`, `vault`, `onepassword`, `age` or `command`", example: "vault"}
@@ -7,7 +9,7 @@ func secretsBlocks() []*block {
 	row := func(variant, text string) *block {
 		return &block{name: "secrets", label: backend, variant: variant, required: true, since: version01, doc: doc + " `" + variant + "`: " + text}
 	}
-	env := row("env", "the environment variable PREFIX_ITEM_FIELD in upper case, everything but letters and digits replaced by `_`. For laboratories: every run outside of one warns.")
+	env := row("env", "the environment variable PREFIX_ITEM_FIELD in upper case, everything but letters and digits replaced by `_`. For laboratories, whose environment has `ENROLL_LAB`: every run outside of one warns.")
 	env.attrs = []attribute{
 		{name: "prefix", typ: textType, fallback: "ENROLL_SECRET", check: isVariableName, example: `"ENROLL_SECRET"`, since: version01,
 			doc: "The first part of the variables' names.", effect: "which variables are read"},
@@ -69,12 +71,14 @@ func secretsBlocks() []*block {
 		callerEnv("identity_env", "ENROLL_AGE_IDENTITY", "the age identity (`AGE-SECRET-KEY-1…`) or the SSH private key that decrypts it", "who can read the file"),
 		callerFile("identity_file", "the age identity or the SSH private key that decrypts it", "who can read the file"),
 	}
+	limit := timeout("30s")
+	limit.doc, limit.effect = "How long one run of the program may take.", "when the program is ended"
 	command := row("command", "a program that prints JSON, such as `op`, `sops`, or a script around `pass`. It is run without a shell, with enroll's environment and nothing on its standard input.")
 	command.attrs = []attribute{
 		{name: "argv", typ: textListType, required: true, mayRepeat: true, example: `["op", "item", "get", "{item}", "--vault", "lon14", "--format", "json"]`, since: version01,
 			doc:    "The program and its arguments. A program with a slash in its name that is no absolute path begins at the site's folder. With `{item}` in an argument it is run once for each item and prints that item: `{\"FIELD\": \"value\"}`, or what `op` prints. Without, it is run once and prints all: `{\"ITEM\": {\"FIELD\": \"value\"}}`.",
 			effect: "where secrets are read"},
-		timeout("30s"),
+		limit,
 	}
 	return []*block{env, vault, connect, age, command}
 }
@@ -86,6 +90,6 @@ func callerEnv(name, fallback, what, effect string) attribute {
 }
 
 func callerFile(name, what, effect string) attribute {
-	return attribute{name: name, typ: textType, path: true, check: isPath, fallbackDoc: "none: the environment variable is read", example: `"/run/enroll/` + name + `"`, since: version01,
+	return attribute{name: name, typ: textType, path: true, check: isPath, fallbackDoc: "none: the environment variable is read", example: `"/run/enroll/` + strings.TrimSuffix(name, "_file") + `"`, since: version01,
 		doc: "A file that holds " + what + ", instead of the environment variable. A relative path begins at the folder of the file that sets it.", effect: effect}
 }

@@ -43,7 +43,7 @@ type File struct {
 	root      *rawBlock // all folders, merged and evaluated
 }
 
-// Load reads all *.hcl files of a folder as one. The File is nil when a
+// Load reads all *.hcl and *.hcl.json files of a folder as one. The File is nil when a
 // diagnostic is an error; warnings may come beside a File.
 func Load(dir string, opts Options) (*File, Diagnostics) {
 	r := newReporter()

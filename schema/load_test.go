@@ -103,7 +103,7 @@ func TestSite(t *testing.T) {
 			CleaningDeadline: 2 * time.Hour, InspectDeadline: 30 * time.Minute, LockMaxWait: 5 * time.Minute, LockBackoffMin: time.Second, LockBackoffMax: 20 * time.Second,
 			Attempts: 2, CAFile: "ironic.pem", Timeout: 20 * time.Second, SwitchToIPMI: true,
 		}, {
-			Name: "cpu", Cloud: "lon14", DeviceClasses: []string{"COMPUTE_CPU"},
+			Name: "cpu", Cloud: "lon14", Clouds: plan.SecretRef{Item: "openstack", Field: "clouds_yaml"}, SecureFile: "secure.yaml", DeviceClasses: []string{"COMPUTE_CPU"},
 			CleaningDeadline: 3 * time.Hour, InspectDeadline: time.Hour, LockMaxWait: 15 * time.Minute, LockBackoffMin: 10 * time.Second, LockBackoffMax: time.Minute,
 			Attempts: 3, Timeout: time.Minute,
 		}},

@@ -127,13 +127,13 @@ func (f *File) written(a *rawAttr) Written {
 // expressionText is a piece of a file without what may be a secret.
 func (f *File) expressionText(at hcl.Range) string {
 	src := f.sources[at.Filename]
-	if src == nil || at.End.Byte > len(src.bytes) {
+	switch {
+	case src == nil:
 		return ""
-	}
-	if src.hides(at) {
+	case src.hides(at):
 		return hiddenText
 	}
-	return string(at.SliceBytes(src.bytes))
+	return src.text(at)
 }
 
 // defaultText is a default as it would be written.

@@ -53,8 +53,13 @@ func referencePage() string {
 	for _, f := range policyFunctionTable() {
 		fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", f.signature, f.doc, f.example)
 	}
-	b.WriteString("\n## Not in this version\n\nThese names are reserved. A folder that uses one is refused with a message that says so.\n\n| name | meant for |\n|---|---|\n")
-	later(&b, language(), "")
+	var rows strings.Builder
+	later(&rows, language(), "")
+	if rows.Len() > 0 {
+		b.WriteString("\n## Not in this version\n\nThese names are reserved. A folder that uses one is refused with a message that says so.\n\n| name | meant for |\n|---|---|\n" + rows.String())
+	}
+	unused := unusedNames(language(), "", nil)
+	fmt.Fprintf(&b, "\n## Checked and not used by this version\n\nA folder that sets one of these gets one warning that lists them: `%s`.\n", strings.Join(unused, "`, `"))
 	return b.String()
 }
 
@@ -106,7 +111,7 @@ func blockPage(b *strings.Builder, spec *block, path string) {
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s<br>`%s = %s` | %s | %s |\n", a.name, typeCell(a), defaultCell(a), a.text(), a.name, a.example, a.effect, a.since)
 	}
 	for _, child := range spec.blocks {
-		next := path + spec.name + "."
+		next := title + "."
 		if spec.name == "site" {
 			next = ""
 		}
@@ -159,6 +164,26 @@ func later(b *strings.Builder, spec *block, path string) {
 		}
 		later(b, child, next)
 	}
+}
+
+// unusedNames lists the attributes, and the whole blocks, that nothing acts on.
+func unusedNames(spec *block, path string, out []string) []string {
+	if spec.unused {
+		return append(out, path)
+	}
+	for i := range spec.attrs {
+		if spec.attrs[i].unused {
+			out = append(out, joinPath(path, spec.attrs[i].name))
+		}
+	}
+	for _, child := range spec.blocks {
+		next := joinPath(path, child.name)
+		if child.name == "site" {
+			next = ""
+		}
+		out = unusedNames(child, next, out)
+	}
+	return out
 }
 
 // TestTable keeps the table itself whole: what a reader needs is there, defaults

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -149,5 +151,66 @@ func TestJSONNumbers(t *testing.T) {
 	s, ds := loadBMC(t, "credential = secret(\"${device.custom_fields.n}-${device.custom_fields.m}-${device.custom_fields.list[1]}\", \"password\")").Settings(intent)
 	if ds.HasErrors() || s.BMCPassword.Item != "12-3-x" {
 		t.Errorf("%+v %v", s, ds)
+	}
+}
+
+// TestSecretsSettings: each kind of secrets block as plain data, with paths that
+// begin at the site's folder.
+func TestSecretsSettings(t *testing.T) {
+	for _, c := range []struct {
+		block string
+		want  plan.SecretsSettings
+	}{
+		{`"env" {}`, plan.SecretsSettings{Backend: "env", Prefix: "ENROLL_SECRET"}},
+		{`"vault" {
+    url = "https://vault.example.net/"
+    token_file = "token"
+    namespace = "infra/lon14"
+    timeout = "5s"
+  }`, plan.SecretsSettings{Backend: "vault", URL: "https://vault.example.net", Mount: "secret", Namespace: "infra/lon14", TokenEnv: "VAULT_TOKEN", TokenFile: "site/token", Timeout: 5 * time.Second}},
+		{`"vault" {
+    url = "https://vault.example.net"
+    app_role {
+      role_id        = "the-role"
+      secret_id_file = "/run/secret-id"
+    }
+  }`, plan.SecretsSettings{
+			Backend: "vault", URL: "https://vault.example.net", Mount: "secret", TokenEnv: "VAULT_TOKEN", Timeout: 30 * time.Second,
+			AppRole: &plan.VaultAppRole{Mount: "approle", RoleID: "the-role", SecretIDEnv: "VAULT_SECRET_ID", SecretIDFile: "/run/secret-id"},
+		}},
+		{`"vault" {
+    url = "https://vault.example.net"
+    kubernetes {
+      mount = "k8s/lon14"
+      role  = "enroll"
+    }
+  }`, plan.SecretsSettings{
+			Backend: "vault", URL: "https://vault.example.net", Mount: "secret", TokenEnv: "VAULT_TOKEN", Timeout: 30 * time.Second,
+			Kubernetes: &plan.VaultKubernetes{Mount: "k8s/lon14", Role: "enroll", TokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token"},
+		}},
+		{`"onepassword" {
+    url   = "https://op-connect.example.net"
+    vault = "lon14"
+  }`, plan.SecretsSettings{Backend: "onepassword", URL: "https://op-connect.example.net", Vault: "lon14", TokenEnv: "OP_CONNECT_TOKEN", Timeout: 30 * time.Second}},
+		{`"age" {
+    file          = "secrets.age"
+    identity_file = "../identity"
+  }`, plan.SecretsSettings{Backend: "age", File: "site/secrets.age", IdentityEnv: "ENROLL_AGE_IDENTITY", IdentityFile: "identity"}},
+		{`"command" {
+    argv = ["op", "get", "{item}", "get"]
+  }`, plan.SecretsSettings{Backend: "command", Argv: []string{"op", "get", "{item}", "get"}, Timeout: 30 * time.Second}},
+		{`"command" {
+    argv = ["./bin/secrets"]
+  }`, plan.SecretsSettings{Backend: "command", Argv: []string{"site/bin/secrets"}, Timeout: 30 * time.Second}},
+	} {
+		src := strings.Replace(minimal("", ""), `"env" {}`, c.block, 1)
+		file, ds := Load("site", Options{Files: fstest.MapFS{"site.hcl": {Data: []byte(src)}}})
+		if ds.HasErrors() {
+			t.Errorf("%s: %s", c.block, text(t, ds))
+			continue
+		}
+		if diff := cmp.Diff(c.want, file.Site().Secrets); diff != "" {
+			t.Errorf("%s: -want +have\n%s", c.block, diff)
+		}
 	}
 }

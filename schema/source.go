@@ -34,7 +34,7 @@ type source struct {
 	ordered bool   // hidden is sorted and merged
 }
 
-// folder reads all *.hcl files of a folder, in the order of their names. It
+// folder reads all *.hcl and *.hcl.json files of a folder, in the order of their names. It
 // refuses symbolic links that lead out of the folder: what is reviewed in Git is
 // what is read. Links within it are fine (a mounted Kubernetes ConfigMap is made
 // of them).
@@ -47,7 +47,7 @@ func (r *reporter) folder(dir string, files fs.FS) []plan.SourceFile {
 	}
 	var names []string
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".hcl") && !strings.HasPrefix(e.Name(), ".") {
+		if isSiteFile(e.Name()) && !strings.HasPrefix(e.Name(), ".") {
 			names = append(names, e.Name())
 		}
 	}
@@ -68,6 +68,11 @@ func (r *reporter) folder(dir string, files fs.FS) []plan.SourceFile {
 		}
 	}
 	return read
+}
+
+// isSiteFile takes the native form of HCL and its JSON form.
+func isSiteFile(name string) bool {
+	return strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hcl.json")
 }
 
 // file reads and parses one file.
@@ -98,6 +103,9 @@ func (r *reporter) file(files fs.FS, dir, name string) (plan.SourceFile, bool) {
 
 // parse sets a source's body. False: it was not even tried.
 func (r *reporter) parse(src *source) bool {
+	if strings.HasSuffix(src.name, ".json") {
+		return r.parseJSON(src)
+	}
 	start := hcl.Pos{Line: 1, Column: 1}
 	tokens, _ := hclsyntax.LexConfig(src.bytes, src.name, start) // the parser reports the same again
 	src.hidden = hideTokens(tokens)
@@ -163,6 +171,15 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 func leadsOut(err error) bool {
 	var p *fs.PathError
 	return errors.As(err, &p) && strings.Contains(p.Err.Error(), "escapes")
+}
+
+// text is a piece of the file. The ranges of expressions that do not parse may
+// end before they begin.
+func (s *source) text(at hcl.Range) string {
+	if at.Start.Byte < 0 || at.End.Byte < at.Start.Byte || at.End.Byte > len(s.bytes) {
+		return ""
+	}
+	return string(s.bytes[at.Start.Byte:at.End.Byte])
 }
 
 // reason is an error's innermost text, without the path that stands beside it.

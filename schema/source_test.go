@@ -187,7 +187,7 @@ func TestNoLeak(t *testing.T) {
 	forms := []string{
 		`%s = "` + secret + `"`, `%s = secret("x", "y", "` + secret + `"`, "%s = <<E\n" + secret + "\nE", `%s = { value = "` + secret + `" }`,
 		`%s = ["` + secret + `"]`, `%s = "${"` + secret + `"}" + 1`, `%s = upper("` + secret + `"`, `%s = ` + secret, `%s "` + secret,
-		`%s : "` + secret + `"`, `%s = "x` + secret + ` # "`, `%s = nothing("` + secret + `")`, `%s = tonumber("` + secret + `")`, `%s = "` + secret,
+		`%s : "` + secret + `"`, `%s = "x` + secret + ` # "`, `%s = nothing("` + secret + `")`, `%s = secret("x", "y", "` + secret + `")`, `%s = tonumber("` + secret + `")`, `%s = "` + secret,
 	}
 	names := []string{"token", "credential", "username", "identity", "known_hosts", "tokn", "password", "bmc_password", "api_key", "monitoring", "Token", "passphrase"}
 	for _, name := range names {
@@ -231,20 +231,26 @@ func FuzzLoad(f *testing.F) {
 	f.Add(minimal("", ""))
 	f.Fuzz(func(t *testing.T, src string) {
 		file, ds := load(src, Options{Version: "0.1.0"})
-		if (file == nil) != ds.HasErrors() {
-			t.Fatalf("file %v, %v", file, ds)
-		}
-		said := text(t, ds)
-		if ds.HasErrors() && (said == "" || ds.Error() == "") {
-			t.Fatal("an error without a text")
-		}
-		if file != nil {
-			if file.Site() == nil || file.Site().Name == "" || file.Site().NetBox.Token.IsZero() {
-				t.Fatalf("%+v", file.Site())
-			}
-			if s, ds := file.Settings(&plan.Intent{Name: "gpu-001"}); !ds.HasErrors() && file.Site().BMC != nil && s.BMCPassword.IsZero() {
-				t.Fatal("no password, and no mistake")
-			}
-		}
+		checkLoaded(t, file, ds)
 	})
+}
+
+// checkLoaded wants a File or an error with a text, and nothing half.
+func checkLoaded(t *testing.T, file *File, ds Diagnostics) {
+	t.Helper()
+	if (file == nil) != ds.HasErrors() {
+		t.Fatalf("file %v, %v", file, ds)
+	}
+	said := text(t, ds)
+	if ds.HasErrors() && (said == "" || ds.Error() == "") {
+		t.Fatal("an error without a text")
+	}
+	if file != nil {
+		if file.Site() == nil || file.Site().Name == "" || file.Site().NetBox.Token.IsZero() {
+			t.Fatalf("%+v", file.Site())
+		}
+		if s, ds := file.Settings(&plan.Intent{Name: "gpu-001"}); !ds.HasErrors() && file.Site().BMC != nil && s.BMCPassword.IsZero() {
+			t.Fatal("no password, and no mistake")
+		}
+	}
 }

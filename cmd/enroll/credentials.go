@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -21,6 +22,28 @@ type vault struct {
 	// open are references to what is kept in the vault and is no secret: user
 	// names, host keys. Hiding them would hide every "root" in a plan.
 	open map[plan.SecretRef]bool
+}
+
+// backend makes the site's secrets backend. Whatever credential it uses itself is
+// known to the redactor before it is sent anywhere.
+func (a *app) backend(site *plan.Site) (*secrets.Backend, error) {
+	if site.Secrets.Backend == "env" && !a.inLab() {
+		a.warn(errors.New(`secrets "env" is for laboratories: every program that this user starts can read these secrets. Use another backend for a real site`))
+	}
+	return secrets.New(site.Secrets, secrets.Options{
+		Getenv: a.sys.lookupEnv, UserAgent: "enroll/" + version, Learn: a.redactor.Add,
+		Warn: func(sentence string) { a.warn(errors.New(sentence)) },
+	})
+}
+
+// labVariable is set in the environment of a laboratory: the files that `enroll
+// lab run` and the lab of real services write for the shell have it, beside the
+// addresses and secrets of that lab.
+const labVariable = "ENROLL_LAB"
+
+func (a *app) inLab() bool {
+	value, set := a.sys.lookupEnv(labVariable)
+	return set && value != ""
 }
 
 func newVault(backend providers.Secrets, redactor *secrets.Redactor) *vault {

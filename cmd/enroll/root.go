@@ -71,7 +71,7 @@ func (a *app) report(err error) {
 	}
 	var fault *plan.Fault
 	if errors.As(err, &fault) {
-		view.Fault(a.sys.stderr, fault, "", a.sys.color())
+		view.Fault(a.sys.stderr, cleanFault(a.redactor, fault), "", a.sys.color())
 		return
 	}
 	fmt.Fprintf(a.sys.stderr, "enroll: %s\n", view.Clean(err.Error()))

@@ -13,7 +13,6 @@ import (
 	"github.com/enroll-dev/enroll/providers/dhcp"
 	"github.com/enroll-dev/enroll/providers/ironic"
 	"github.com/enroll-dev/enroll/providers/netbox"
-	"github.com/enroll-dev/enroll/providers/secrets"
 	"github.com/enroll-dev/enroll/schema"
 )
 
@@ -79,7 +78,7 @@ func (a *app) open(ctx context.Context, dir string, sel selection, planID string
 		return nil, exitStatus(exitConfig)
 	}
 	s := &session{app: a, file: file, site: file.Site()}
-	backend, err := secrets.New(s.site.Secrets, secrets.Options{Getenv: a.sys.lookupEnv})
+	backend, err := a.backend(s.site)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +104,12 @@ func (s *session) siteRefs() []plan.SecretRef {
 	if d := s.site.DHCP; d != nil && s.site.ConfigureDHCP {
 		refs = append(refs, d.Identity, d.KnownHosts)
 		s.vault.show(d.KnownHosts)
+	}
+	for i := range s.site.Ironics {
+		// Most lines of these are addresses and names; the client tells the redactor
+		// which values are secret.
+		refs = append(refs, s.site.Ironics[i].Clouds, s.site.Ironics[i].Secure)
+		s.vault.show(s.site.Ironics[i].Clouds, s.site.Ironics[i].Secure)
 	}
 	return refs
 }
@@ -156,6 +161,9 @@ func (s *session) readIntents(ctx context.Context, sel selection) error {
 		return err
 	}
 	s.scope = &plan.Scope{Site: s.site}
+	for i := range failed {
+		failed[i].Fault = cleanFault(s.app.redactor, failed[i].Fault)
+	}
 	s.failed = failed
 	for _, intent := range intents {
 		t := &plan.Target{Site: s.site, Intent: intent, Ironic: ironicOf(s.site, intent.Class)}
@@ -198,7 +206,8 @@ func unique(names []string) []string {
 // asked something.
 func (s *session) connect() error {
 	credentials := hostCredentials{vault: s.vault, scope: s.scope}
-	s.router = &router{systems: map[string]systemProvider{"netbox": s.netbox}}
+	clean := func(p systemProvider) systemProvider { return redactedSystem{p, s.app.redactor} }
+	s.router = &router{systems: map[string]systemProvider{"netbox": clean(s.netbox)}}
 	s.kinds = netbox.Kinds()
 	if d := s.site.DHCP; d != nil && s.site.ConfigureDHCP {
 		auth, err := s.dhcpCredentials(d)
@@ -208,7 +217,7 @@ func (s *session) connect() error {
 		if s.dhcp, err = dhcp.New(*d, auth, dhcp.Options{}); err != nil {
 			return err
 		}
-		s.router.systems["dhcp"] = s.dhcp
+		s.router.systems["dhcp"] = clean(s.dhcp)
 		s.kinds = append(s.kinds, dhcp.Kinds()...)
 	}
 	if b := s.site.BMC; b != nil && s.site.ConfigureBMC {
@@ -216,19 +225,48 @@ func (s *session) connect() error {
 		if s.bmc, err = bmc.New(*b, credentials, bmc.Options{Now: s.app.sys.now}); err != nil {
 			return err
 		}
-		s.router.systems["bmc"] = s.bmc
+		s.router.systems["bmc"] = clean(s.bmc)
 		s.kinds = append(s.kinds, bmc.Kinds()...)
 	}
 	if len(s.site.Ironics) > 0 {
-		var err error
-		if s.ironic, err = ironic.New(s.site.Ironics, credentials, ironic.Options{Now: s.app.sys.now}); err != nil {
+		files, err := s.cloudFiles()
+		if err != nil {
 			return err
 		}
-		s.router.systems["ironic"], s.router.systems["check"] = s.ironic, s.ironic
-		s.router.owner = s.ironic
+		if s.ironic, err = ironic.New(s.site.Ironics, credentials, ironic.Options{Now: s.app.sys.now, Clouds: files, Learn: s.app.redactor.Add}); err != nil {
+			return err
+		}
+		s.router.systems["ironic"] = clean(s.ironic)
+		s.router.systems["check"] = s.router.systems["ironic"] // one provider: it is asked once, for both
+		s.router.owner = redactedOwner{s.ironic, s.app.redactor}
 		s.kinds = append(s.kinds, ironic.Kinds()...)
 	}
 	return nil
+}
+
+// cloudFiles are the clouds.yaml and secure.yaml that the vault holds.
+func (s *session) cloudFiles() (map[string]ironic.CloudFiles, error) {
+	files := map[string]ironic.CloudFiles{}
+	for i := range s.site.Ironics {
+		var f ironic.CloudFiles
+		var err error
+		if f.Clouds, err = s.fromVault(s.site.Ironics[i].Clouds); err != nil {
+			return nil, err
+		}
+		if f.Secure, err = s.fromVault(s.site.Ironics[i].Secure); err != nil {
+			return nil, err
+		}
+		files[s.site.Ironics[i].Name] = f
+	}
+	return files, nil
+}
+
+// fromVault gives the value of a reference, the zero value where there is none.
+func (s *session) fromVault(ref plan.SecretRef) (plan.Secret, error) {
+	if ref.IsZero() {
+		return plan.Secret{}, nil
+	}
+	return s.vault.get(ref)
 }
 
 func (s *session) dhcpCredentials(d *plan.DHCPSettings) (dhcp.Credentials, error) {
@@ -252,7 +290,11 @@ func (s *session) secretOrFile(ref plan.SecretRef, file string) (plan.Secret, er
 	if err != nil {
 		return plan.Secret{}, plan.NewFault(plan.CodeConfigInvalid, "a file of the dhcp block cannot be read").Because(err)
 	}
-	return plan.NewSecret(string(raw), ""), nil
+	secret := plan.NewSecret(string(raw), "")
+	if file == s.site.DHCP.IdentityFile {
+		s.app.redactor.Add(secret)
+	}
+	return secret, nil
 }
 
 // statistics are the requests per system so far.

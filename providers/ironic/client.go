@@ -37,7 +37,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/baremetal/noauth"
 	"github.com/gophercloud/gophercloud/v2/openstack/config"
-	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 
 	"github.com/enroll-dev/enroll/plan"
 )
@@ -64,6 +63,11 @@ type Options struct {
 	Now func() time.Time
 	// CloudsFile is read instead of the clouds.yaml of the usual places.
 	CloudsFile string
+	// Clouds are the files that a vault holds, by the name of the ironic block.
+	Clouds map[string]CloudFiles
+	// Learn is told the secrets of the clouds.yaml that is used, before they are
+	// used, so that they can be kept out of output. Nil for nobody.
+	Learn func(plan.Secret)
 	// UserAgent is sent with every request; default "enroll".
 	UserAgent string
 }
@@ -207,13 +211,9 @@ func (s *service) standalone() (*gophercloud.ServiceClient, *plan.Fault) {
 
 // cloud logs in with an entry of clouds.yaml.
 func (s *service) cloud(ctx context.Context) (*gophercloud.ServiceClient, *plan.Fault) {
-	parse := []clouds.ParseOption{clouds.WithCloudName(s.settings.Cloud)}
-	if s.client.opt.CloudsFile != "" {
-		parse = append(parse, clouds.WithLocations(s.client.opt.CloudsFile))
-	}
-	auth, endpoint, trust, err := clouds.Parse(parse...)
-	if err != nil {
-		return nil, plan.NewFault(plan.CodeConfigInvalid, "the entry %q of clouds.yaml, which ironic %q names, cannot be used", s.settings.Cloud, s.settings.Name).Because(err)
+	auth, endpoint, trust, f := s.parseCloud()
+	if f != nil {
+		return nil, f
 	}
 	auth.AllowReauth = true // tokens expire during a long cleaning
 	if trust == nil {

@@ -14,6 +14,59 @@ import (
 // atOnce is how many items are read at the same time.
 const atOnce = 8
 
+// memory keeps the items of a run: an item is read once, so that the user name
+// and the password of one reading are of one version, whenever they are asked for.
+type memory struct {
+	mu    sync.Mutex
+	items map[string]*entry
+}
+
+func (m *memory) get(item string) *entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.items[item]
+}
+
+func (m *memory) keep(item string, e *entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.items == nil {
+		m.items = map[string]*entry{}
+	}
+	m.items[item] = e
+}
+
+// forget is called when an item was written, or may have been.
+func (m *memory) forget(item string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.items, item)
+}
+
+// known puts what is kept into the result and gives the other references.
+func (m *memory) known(refs []plan.SecretRef, found *result) []plan.SecretRef {
+	var others []plan.SecretRef
+	for _, ref := range refs {
+		if e := m.get(ref.Item); e != nil {
+			e.field(ref, nil, found)
+			continue
+		}
+		others = append(others, ref)
+	}
+	return others
+}
+
+// reading keeps what read gives.
+func (m *memory) reading(read func(item string) (*entry, *plan.Fault)) func(item string) (*entry, *plan.Fault) {
+	return func(item string) (*entry, *plan.Fault) {
+		e, f := read(item)
+		if f == nil {
+			m.keep(item, e)
+		}
+		return e, f
+	}
+}
+
 // byItem calls read once for each item of refs, however many of its fields are
 // wanted, some at the same time. When the store does not answer one, the rest is
 // not asked for.

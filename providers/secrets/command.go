@@ -28,6 +28,8 @@ type command struct {
 	limit time.Duration
 	runs  atomic.Int64
 
+	memory memory // of a command that prints one item
+
 	mu    sync.Mutex
 	items map[string]*entry // of a command that prints all; nil before it has run
 }
@@ -52,7 +54,7 @@ func (c *command) perItem() bool {
 
 func (c *command) read(ctx context.Context, refs []plan.SecretRef, found *result) {
 	if c.perItem() {
-		byItem(refs, found, func(name string) (*entry, *plan.Fault) { return c.one(ctx, name) })
+		byItem(c.memory.known(refs, found), found, c.memory.reading(func(name string) (*entry, *plan.Fault) { return c.one(ctx, name) }))
 		return
 	}
 	items, fault := c.all(ctx)

@@ -26,6 +26,8 @@ type connect struct {
 	settings plan.SecretsSettings
 	token    plan.Secret
 
+	memory memory
+
 	mu    sync.Mutex
 	vault string // the vault's id, once it is known
 }
@@ -47,6 +49,9 @@ func newConnect(s plan.SecretsSettings, o Options) (*connect, error) {
 // titles and ids but no fields, and one for each item. A list costs less than
 // the search for each title, and shows titles that stand twice.
 func (c *connect) read(ctx context.Context, refs []plan.SecretRef, found *result) {
+	if refs = c.memory.known(refs, found); len(refs) == 0 {
+		return
+	}
 	ids, f := c.items(ctx)
 	if f != nil {
 		for _, ref := range refs {
@@ -54,7 +59,7 @@ func (c *connect) read(ctx context.Context, refs []plan.SecretRef, found *result
 		}
 		return
 	}
-	byItem(refs, found, func(name string) (*entry, *plan.Fault) { return c.item(ctx, name, ids[name]) })
+	byItem(refs, found, c.memory.reading(func(name string) (*entry, *plan.Fault) { return c.item(ctx, name, ids[name]) }))
 }
 
 func (c *connect) get(ctx context.Context, path string) (*answer, *plan.Fault) {

@@ -3,6 +3,7 @@ package secrets
 import (
 	"bytes"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ type Redactor struct {
 	known map[string]bool
 	// byStart finds the forms that begin with some bytes, longest first.
 	byStart map[[minimum]byte][]string
+	longest int // bytes of the longest form
 	// starts are the first 1 to minimum-1 bytes of all forms.
 	starts map[string]bool
 }
@@ -42,9 +44,10 @@ func (r *Redactor) Add(s plan.Secret) {
 			continue
 		}
 		r.known[f] = true
+		r.longest = max(r.longest, len(f))
 		key := [minimum]byte([]byte(f[:minimum]))
-		list := append(r.byStart[key], f)
-		sort.Slice(list, func(i, j int) bool { return len(list[i]) > len(list[j]) })
+		list := r.byStart[key]
+		list = slices.Insert(list, sort.Search(len(list), func(i int) bool { return len(list[i]) < len(f) }), f)
 		r.byStart[key] = list
 		for n := 1; n < minimum; n++ {
 			r.starts[f[:n]] = true
@@ -67,6 +70,47 @@ func (r *Redactor) at(text []byte) (match int, open bool) {
 		}
 	}
 	return match, open
+}
+
+// cutMark ends a text that was cut off.
+const cutMark = "…"
+
+// Text gives a text with every known secret replaced, also with one whose end was
+// cut off with the text's ("…").
+func (r *Redactor) Text(s string) string {
+	if r.Holds(s) {
+		var b strings.Builder
+		w := r.Writer(&b)
+		_, _ = w.Write([]byte(s)) // a builder takes everything
+		_ = w.Flush()
+		s = b.String()
+	}
+	body, isCut := strings.CutSuffix(s, cutMark)
+	if !isCut {
+		return s
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	const least = 2 // bytes; one is the beginning of too much
+	for i := max(0, len(body)-r.longest); i+least <= len(body); i++ {
+		if _, open := r.at([]byte(body[i:])); open {
+			return body[:i] + placeholder + cutMark
+		}
+	}
+	return s
+}
+
+// Holds reports whether a text has a known secret in it, in any form.
+func (r *Redactor) Holds(s string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	text := []byte(s)
+	for i := 0; i+minimum <= len(text); i++ {
+		if match, _ := r.at(text[i:]); match > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Writer gives a writer that replaces known secrets and passes everything else

@@ -61,6 +61,19 @@ func TestRedact(t *testing.T) {
 		{"base64", base64.StdEncoding.EncodeToString([]byte(pw)), []string{pw}, "(secret)"},
 		{"base64 without padding", base64.RawURLEncoding.EncodeToString([]byte("hunter2secret!")), []string{"hunter2secret!"}, "(secret)E"},
 		{"indented key", "    " + strings.ReplaceAll(key, "\n", "\n    "), []string{key}, "    -----BEGIN KEY-----\n    (secret)\n    (secret)\n    -----END KEY-----\n    "},
+		{"single quotes of a shell", `login 'it'\''s me'`, []string{"it's me"}, "login '(secret)'"},
+		{"double quotes of a shell", `PW="a\$b\"c"`, []string{`a$b"c`}, `PW="(secret)"`},
+		{"backslashes of a shell", `PW=a\$b\"c\ d`, []string{`a$b"c d`}, `PW=(secret)`},
+		{"ASCII JSON", `{"p":"w\u00f6rd\ud83d\ude00"}`, []string{"wörd😀"}, `{"p":"(secret)"}`},
+		{"JSON in JSON", `{"body":"{\"p\":\"a\\\"b&c\"}"}`, []string{`a"b&c`}, `{"body":"{\"p\":\"(secret)\"}"}`},
+		{"before the host", "https://u:a%40b%2F&c@host/", []string{"a@b/&c"}, "https://u:(secret)@host/"},
+		{"small hexadecimal digits", "p=a%26b%c3%b6", []string{"a&bö"}, "p=(secret)"},
+		{"HTML", "p&amp;q&lt;r", []string{"p&q<r"}, "(secret)"},
+		{"what a view shows of a control character", `a\u{1b}b\nc`, []string{"a\x1bb\nc"}, "(secret)"},
+		{"line ends turned into blanks", "it said: first  second.", []string{"first\n second"}, "it said: (secret)."},
+		{"several blanks turned into one", "it said: first second.", []string{"first\n second"}, "it said: (secret)."},
+		{"line ends left out", "it said: first second.", []string{"fir\nst second"}, "it said: (secret)."},
+		{"lines of a short one", "  first line\n  second\n", []string{"first line\nsecond"}, "  (secret)\n  (secret)\n"},
 		{"without its last line end", strings.TrimSpace(key) + "|", []string{key}, "(secret)|"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -169,5 +182,15 @@ func TestRedactConcurrently(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "number") || strings.Count(out.String(), "<(secret)>\n") != 400 {
 		t.Errorf("%.200q", out.String())
+	}
+}
+
+func TestTextAndHolds(t *testing.T) {
+	r := secrets.NewRedactor()
+	r.Add(plan.NewSecret("hunter2 secret", ""))
+	for in, want := range map[string]string{"": "", "nothing": "nothing", "x hunter2 secret": "x (secret)", "hunter2+secret": "(secret)", "hunter2": "hunter2", "x hunter2…": "x (secret)…", "hunter2 secret, hu…": "(secret), (secret)…", "h…": "h…", "…": "…"} {
+		if got := r.Text(in); got != want || r.Holds(in) != (strings.Contains(in, " secret") || strings.Contains(in, "+secret")) {
+			t.Errorf("%q became %q", in, got)
+		}
 	}
 }

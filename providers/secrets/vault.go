@@ -15,6 +15,7 @@ type vault struct {
 	*wire
 	settings plan.SecretsSettings
 	login    *vaultLogin
+	memory   memory
 }
 
 func newVault(s plan.SecretsSettings, o Options) (*vault, error) {
@@ -31,7 +32,7 @@ func newVault(s plan.SecretsSettings, o Options) (*vault, error) {
 }
 
 func (v *vault) read(ctx context.Context, refs []plan.SecretRef, found *result) {
-	byItem(refs, found, func(item string) (*entry, *plan.Fault) { return v.item(ctx, item) })
+	byItem(v.memory.known(refs, found), found, v.memory.reading(func(item string) (*entry, *plan.Fault) { return v.item(ctx, item) }))
 }
 
 // path is the request path of an item.
@@ -116,13 +117,16 @@ func (v *vault) refusal(name string, a *answer, right string) *plan.Fault {
 	switch {
 	case a.status == http.StatusForbidden && (words == "permission denied" || strings.Contains(words, "invalid token")):
 		f = plan.NewFault(plan.CodeSecretLogin, "the vault at %s refused the token", v.base).
-			WithHint("The token is wrong, expired or revoked, or belongs to another namespace. Get a new one for this run.")
+			WithHint("The token is wrong, expired or revoked, or was issued by another vault. Get a new one for this run.")
 	case a.status == http.StatusForbidden:
 		f = plan.NewFault(plan.CodeSecretDenied, "the vault does not let this token %s item %q", right, name).
-			WithHint("Its policy lacks %s on %s.", right, path)
+			WithHint("Its policy lacks %s on %s, or the token is of another namespace.", right, path)
 	case a.status == http.StatusNotFound && strings.Contains(words, "no handler for route"):
 		f = plan.NewFault(plan.CodeConfigInvalid, "the vault has no engine mounted at %q", v.settings.Mount).
 			WithHint("Correct mount or namespace in the secrets block.")
+	case a.status == http.StatusNotFound && strings.Contains(words, "namespace not found"):
+		f = plan.NewFault(plan.CodeConfigInvalid, "the vault has no namespace %q", v.settings.Namespace).
+			WithHint("Correct namespace in the secrets block.")
 	case a.status == http.StatusNotFound && says.Data.Metadata.Deleted != "":
 		f = plan.NewFault(plan.CodeSecretMissing, "the newest version of item %q is deleted in the vault", name).
 			WithHint("Write or undelete %s.", path).With("deleted", says.Data.Metadata.Deleted)

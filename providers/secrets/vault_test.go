@@ -78,6 +78,23 @@ func TestVaultRead(t *testing.T) {
 	}
 }
 
+// TestVaultOneVersion: what is read of an item at different times is of one
+// version.
+func TestVaultOneVersion(t *testing.T) {
+	v := newVault(t)
+	v.Put("lon14/bmc", map[string]string{"username": "old", "password": "old one"})
+	b := open(t, settings(v.URL), reader)
+	user, password := plan.SecretRef{Item: "bmc", Field: "username"}, plan.SecretRef{Item: "bmc", Field: "password"}
+	if _, err := b.Read(t.Context(), []plan.SecretRef{user}); err != nil {
+		t.Fatal(err)
+	}
+	v.Put("lon14/bmc", map[string]string{"username": "new", "password": "new one"})
+	values, err := b.Read(t.Context(), []plan.SecretRef{password})
+	if s := values[password]; err != nil || s.Reveal() != "old one" || s.Version != "1" || b.Requests() != 1 {
+		t.Errorf("version %q after %d requests, %v", s.Version, b.Requests(), err)
+	}
+}
+
 // TestVaultFaults wants each refusal in its class, with what to do.
 func TestVaultFaults(t *testing.T) {
 	ref := plan.SecretRef{Item: "bmc/gpu-001", Field: "password"}

@@ -115,7 +115,7 @@ func (l *vaultLogin) refusal(a *answer) *plan.Fault {
 	switch a.status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound:
 		f = plan.NewFault(plan.CodeSecretLogin, "the vault at %s refused the login by %s", v.base, l.by).
-			WithHint("Check in the %s block of the secrets block that role and mount are right, and that the credential is not used up or expired.", l.by)
+			WithHint("Check in the %s block that role and mount are right, beside it that namespace is, and that the credential is not used up or expired.", l.by)
 	case http.StatusServiceUnavailable:
 		f = plan.NewFault(plan.CodeSecretUnreachable, "the vault at %s is sealed or in maintenance", v.base)
 	default:

@@ -117,6 +117,7 @@ func (v *vault) write(ctx context.Context, name string, item *entry) (string, *p
 	if f != nil {
 		return "", f
 	}
+	defer v.memory.forget(name)
 	a, f := v.call(ctx, http.MethodPost, v.path(name), v.header(token), map[string]any{
 		"data": item.fields, "options": map[string]any{"cas": read},
 	})

@@ -57,6 +57,8 @@ site "lon14" {
   }
   ironic "cpu" {
     cloud          = "lon14"
+    clouds         = secret("openstack", "clouds_yaml")
+    secure_file    = "secure.yaml"
     device_classes = ["COMPUTE_CPU"]
   }
   dhcp {

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What is installed once: Debian packages, a Python, two virtual environments.
+# What is installed once: Debian packages, a Python, three virtual environments.
 
 NETBOX_VERSION=4.7.3
 IRONIC_VERSION=39.0.0
@@ -109,12 +109,13 @@ make_venv() {
   printf '%s\n' "$*" >"$dir/.complete"
 }
 
-# install_environments makes both side by side.
+# install_environments makes the large ones side by side.
 install_environments() {
   local ironic
   install_ironic &
   ironic=$!
   install_netbox
+  install_openbao
   wait "$ironic"
 }
 

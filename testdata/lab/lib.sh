@@ -10,7 +10,7 @@ LOGS=$RUN/logs
 PHASE='' LOG=''
 
 # Everything that runs when the lab is up.
-PARTS=(postgres redis netbox ironic redfish ramdisk dhcp dhcp-init ssh-forward)
+PARTS=(postgres redis netbox ironic redfish ramdisk vault dhcp dhcp-init ssh-forward)
 
 say() { printf '%s\n' "$*" >&3; }
 

@@ -12,6 +12,8 @@ write_site() {
 write_env() {
   printf '# Made by up.sh; valid until down.sh.\n'
   local device name=ENROLL_LAB
+  # Without it enroll warns that the site's secrets are in the environment.
+  variable $name real
   variable ${name}_NETBOX_URL "$NETBOX_URL"
   variable ${name}_NETBOX_TOKEN "$NETBOX_TOKEN"
   variable ${name}_NETBOX_READONLY_TOKEN "$NETBOX_READONLY_TOKEN"
@@ -29,6 +31,8 @@ write_env() {
   variable ${name}_DHCP_DIRECTORY "$DHCP_HOSTSDIR"
   variable ${name}_DHCP_SUBNET "$DHCP_SUBNET/24"
   variable ${name}_DHCP_UNIT dnsmasq
+  variable ${name}_VAULT_URL "http://127.0.0.1:$VAULT_PORT"
+  variable ${name}_VAULT_TOKEN "$LAB_VAULT_TOKEN"
   variable ${name}_INVENTORY_DIR "$RUN/inventory"
   variable ${name}_STATE "$RUN"
   variable ${name}_SITE_DIR "$RUN/site"

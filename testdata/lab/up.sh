@@ -16,6 +16,8 @@ LAB=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$LAB/ironic.sh"
 # shellcheck source=dhcp.sh
 . "$LAB/dhcp.sh"
+# shellcheck source=vault.sh
+. "$LAB/vault.sh"
 # shellcheck source=site.sh
 . "$LAB/site.sh"
 
@@ -65,9 +67,11 @@ phase 'start Redfish emulator' redfish-start.log start_redfish
 phase 'start Ironic' ironic-start.log start_ironic
 phase 'restore NetBox' netbox-database.log restore_seeded
 phase 'start NetBox' netbox-start.log start_netbox
+phase 'start OpenBao' vault-start.log start_vault
 phase 'start DHCP machine' dhcp-start.log start_dhcp
 phase 'DHCP machine answers' dhcp-start.log await_dhcp
 phase 'Redfish emulator answers' redfish-start.log await redfish 60 redfish_ready start_redfish
+phase 'OpenBao answers' vault-start.log await vault 30 vault_ready start_vault
 phase 'Ironic answers' ironic-start.log await ironic 120 ironic_ready start_ironic
 phase 'played ramdisk' ironic-start.log start_ramdisk
 phase 'NetBox answers' netbox-start.log await_netbox

@@ -23,6 +23,10 @@ type Options struct {
 	Seed     int64
 	Now      func() time.Time
 	Requests io.Writer // gets a JSON line for each request; nil for nobody
+	// Password gives the password of a BMC; nil for the usual made-up ones.
+	Password func(device string) string
+	// VaultToken is printable ASCII without blanks; empty for the usual one.
+	VaultToken string
 }
 
 // Lab is a running lab. Its parts may be reached into, to make things differ.
@@ -47,7 +51,16 @@ func Start(o Options) (*Lab, error) {
 		return nil, fmt.Errorf("a lab wants at least one device, not %d", o.Devices)
 	}
 	l := &Lab{Hosts: Fleet(o.Devices, o.Seed), dir: o.Dir, Recorder: exchange.NewRecorder(o.Now, o.Requests), bmcs: map[string]*bmctest.BMC{}}
-	l.Vault = secretstest.New(secretstest.Options{Now: o.Now, Recorder: l.Recorder})
+	for i := range l.Hosts {
+		if o.Password != nil {
+			l.Hosts[i].Password = o.Password(l.Hosts[i].Name)
+		}
+	}
+	vault := secretstest.Options{Now: o.Now, Recorder: l.Recorder}
+	if o.VaultToken != "" {
+		vault.Tokens = []secretstest.Token{{Value: o.VaultToken}}
+	}
+	l.Vault = secretstest.New(vault)
 	l.NetBox = netboxtest.New(netboxtest.Options{Site: SiteName, Now: o.Now, Recorder: l.Recorder})
 	l.DHCP = dhcptest.New(dhcptest.Options{Now: o.Now, Recorder: l.Recorder, Directory: hostsDir, DeviceOf: deviceOf})
 	l.BMC = bmctest.New(bmctest.Options{Now: o.Now, Recorder: l.Recorder})
@@ -60,6 +73,9 @@ func Start(o Options) (*Lab, error) {
 	}
 	return l, nil
 }
+
+// BMCOf is the BMC of a host.
+func (l *Lab) BMCOf(host string) *bmctest.BMC { return l.bmcs[host] }
 
 // Close stops all simulators. What they wrote stays.
 func (l *Lab) Close() {

@@ -35,6 +35,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.health(w)
 	case s.sealed:
 		refuse(w, http.StatusServiceUnavailable, "Vault is sealed")
+	case !s.inNamespace(r):
+		refuse(w, http.StatusNotFound, "namespace not found")
+	case path == "auth/approle/login":
+		s.appRole(w, r)
+	case path == "auth/kubernetes/login":
+		s.kubernetes(w, r)
+	case strings.Trim(r.Header.Get("X-Vault-Namespace"), "/") != s.opt.Namespace:
+		s.otherNamespace(w, r, path)
 	default:
 		s.authorised(w, r, path)
 	}
@@ -144,9 +152,13 @@ func refuse(w http.ResponseWriter, status int, errs ...string) {
 }
 
 func answer(w http.ResponseWriter, status int, data any, warnings []string) {
+	answerAuth(w, status, data, warnings, nil)
+}
+
+func answerAuth(w http.ResponseWriter, status int, data any, warnings []string, auth any) {
 	reply(w, status, map[string]any{
 		"request_id": "00000000-0000-4000-8000-000000000000", "lease_id": "", "renewable": false, "lease_duration": 0,
-		"data": data, "wrap_info": nil, "warnings": warnings, "auth": nil,
+		"data": data, "wrap_info": nil, "warnings": warnings, "auth": auth,
 	})
 }
 

@@ -1,6 +1,7 @@
-// Package secretstest is a vault for tests and the embedded lab, in the style of
-// net/http/httptest: the reading and writing part of the KV engine, version 2,
-// as OpenBao 2.7 answers it.
+// Package secretstest holds vaults for tests and the embedded lab, in the style of
+// net/http/httptest: New makes the reading and writing part of the KV engine,
+// version 2, with the logins by AppRole and Kubernetes, as OpenBao 2.7 answers;
+// NewConnect makes a 1Password Connect server.
 package secretstest
 
 import (
@@ -27,11 +28,27 @@ type Token struct {
 	Read []string
 }
 
+// Role is a way to a token.
+type Role struct {
+	// AppRole.
+	ID, SecretID string
+	Uses         int // how often the secret id may be used; 0: always
+	// Kubernetes, where ID is empty.
+	Name, JWT string
+	// Read is what the token's policy grants, as in Token.
+	Read []string
+}
+
 // Options of a server. The zero value is a vault with one token that may do
 // everything.
 type Options struct {
-	Tokens   []Token // default: DefaultToken, everything
-	Mount    string  // of the KV engine, default "secret"
+	Tokens []Token // default: DefaultToken, everything
+	Mount  string  // of the KV engine, default "secret"
+	// Namespace that the engine and the logins are in; empty is the root.
+	Namespace string
+	// Login are the roles of the engines mounted at auth/approle and
+	// auth/kubernetes.
+	Login    []Role
 	Now      func() time.Time
 	Recorder *exchange.Recorder
 	Addr     string           // address to listen on, default 127.0.0.1:0
@@ -51,6 +68,8 @@ type Server struct {
 	mu     sync.Mutex
 	items  map[string][]version // by path below the mount
 	sealed bool
+	issued []Token     // by logins
+	uses   map[int]int // of secret ids, by index in Options.Login
 }
 
 // New starts a server. It panics when it cannot listen, as httptest does. Call
@@ -77,7 +96,7 @@ func New(opt Options) *Server {
 	}
 	s := &Server{
 		URL: "http://" + listener.Addr().String(), Token: opt.Tokens[0].Value, Recorder: opt.Recorder,
-		opt: opt, done: make(chan struct{}), items: map[string][]version{},
+		opt: opt, done: make(chan struct{}), items: map[string][]version{}, uses: map[int]int{},
 	}
 	if opt.TLS != nil {
 		s.URL = "https://" + listener.Addr().String()
@@ -99,7 +118,7 @@ func (s *Server) Close() {
 
 // Handler is the server without its listener.
 func (s *Server) Handler() http.Handler {
-	return s.Recorder.Wrap(exchange.Describe{System: "vault"}, http.HandlerFunc(s.serve))
+	return s.Recorder.Wrap(exchange.Describe{System: "vault", Mutating: changes}, http.HandlerFunc(s.serve))
 }
 
 // Put writes a new version of an item; item is the path below the mount.
@@ -131,7 +150,7 @@ func (s *Server) token(r *http.Request, path string) (known, allowed bool) {
 	if value == "" {
 		value = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	}
-	for _, t := range s.opt.Tokens {
+	for _, t := range append(s.opt.Tokens[:len(s.opt.Tokens):len(s.opt.Tokens)], s.issued...) {
 		if t.Value != value {
 			continue
 		}

@@ -8,9 +8,15 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	s := secretstest.New(secretstest.Options{})
+	s := secretstest.New(secretstest.Options{Login: []secretstest.Role{{ID: "role-id", SecretID: "secret-id", Uses: 1, Read: []string{"secret/data/lon14/"}}, {Name: "enroll", JWT: "a.b.c"}}})
 	defer s.Close()
-	conformance(t, vaultUnderTest{url: s.URL, token: s.Token, paths: "lon14"})
+	conformance(t, vaultUnderTest{url: s.URL, token: s.Token, paths: "lon14", roleID: "role-id", secretID: "secret-id", role: "enroll", goodJWT: "a.b.c", otherJWT: "a.b.d"})
+}
+
+func TestNamespaceConformance(t *testing.T) {
+	s := secretstest.New(secretstest.Options{Namespace: "infra"})
+	defer s.Close()
+	namespaceConformance(t, vaultUnderTest{url: s.URL, paths: "lon14", namespace: "infra", namespaceToken: s.Token})
 }
 
 // TestSealed: what a sealed OpenBao 2.7.2 answers, whoever asks.
