@@ -137,7 +137,8 @@ func TestPolicyIsPartOfTheSite(t *testing.T) {
 		}
 		return file.Site().Hash()
 	}
-	if hash("18:00") != hash("18:00") || hash("18:00") == hash("19:00") || hash("18:00") == "" {
+	first, again, other := hash("18:00"), hash("18:00"), hash("19:00")
+	if first != again || first == other || first == "" {
 		t.Error("the site's hash does not follow its policies")
 	}
 }
