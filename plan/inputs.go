@@ -11,17 +11,26 @@ import (
 // files lie. Where an attribute was set does not count.
 func (s *Site) Hash() string {
 	c := *s
-	c.Dir, c.Files, c.Set = "", nil, nil
+	c.Dir, c.Files, c.Set, c.Includes = "", nil, nil, nil
 	raw, err := json.Marshal(&c)
 	if err != nil {
 		return "" // unreachable: a site is plain data
 	}
 	text := string(raw)
+	for _, f := range s.Includes {
+		text = strings.ReplaceAll(text, `"`+inJSON(f.Dir)+`/`, `"`+inJSON(f.Rel)+`/`)
+	}
 	if s.Dir != "" {
 		quoted, _ := json.Marshal(strings.TrimSuffix(s.Dir, "/") + "/") // a text always encodes
 		text = strings.ReplaceAll(text, strings.Trim(string(quoted), `"`), "")
 	}
 	return hashText(text)
+}
+
+// inJSON is a text as it stands inside a JSON text.
+func inJSON(s string) string {
+	quoted, _ := json.Marshal(strings.TrimSuffix(s, "/")) // a text always encodes
+	return string(quoted[1 : len(quoted)-1])
 }
 
 // Hash covers what the site's files say about one device.

@@ -32,9 +32,17 @@ type Site struct {
 	// Files are the HCL files read, in order, by their names in Dir, with their
 	// SHA-256; the plan records them as inputs.
 	Files []SourceFile
+	// Includes are the folders that the site's folder includes, as they were read.
+	Includes []IncludedFolder
 	// Set says where an attribute was set, by its path below the site block
 	// ("dhcp.host" → "sites/demo/site.hcl:31"). Defaults have no entry.
 	Set map[string]string
+}
+
+// IncludedFolder is a folder that the site shares with others.
+type IncludedFolder struct {
+	Dir string // as it was opened, so that paths begin with it
+	Rel string // seen from the site's folder
 }
 
 // SourceFile is one file that was read.

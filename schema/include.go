@@ -26,8 +26,9 @@ type folderReader struct {
 	done    map[string]bool
 	trees   []*rawBlock // bases first
 	read    []plan.SourceFile
-	own     []*folderFiles // what file and templatefile read, one for each folder
-	unfit   bool           // a folder is for another version of enroll
+	own     []*folderFiles        // what file and templatefile read, one for each folder
+	unfit   bool                  // a folder is for another version of enroll
+	dirs    []plan.IncludedFolder // all folders but the site's own
 }
 
 type openFolder struct{ key, dir string }
@@ -63,6 +64,9 @@ func (f *folderReader) folder(dir, rel string, include *listElement) {
 	}
 	f.r.files[dir] = own
 	f.own = append(f.own, own)
+	if include != nil {
+		f.dirs = append(f.dirs, plan.IncludedFolder{Dir: dir, Rel: rel})
+	}
 	names := make([]string, len(files))
 	for i, file := range files {
 		names[i] = file.Name

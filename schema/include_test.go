@@ -255,3 +255,22 @@ func TestLinksOut(t *testing.T) {
 		t.Error(text(t, ds))
 	}
 }
+
+// TestIncludeHash: a checkout may stand anywhere, and what it means is the same.
+func TestIncludeHash(t *testing.T) {
+	hash := func(ca string) string {
+		dir := writeFolders(t, map[string]string{
+			"common/all.hcl": strings.Replace(sharedFolder, "ca.pem", ca, 1),
+			"site/site.hcl":  "enroll {\n  include = [\"../common\"]\n}\nsite \"x\" {\n  ironic \"baremetal\" {\n    ca_file = \"own.pem\"\n  }\n}\n",
+		})
+		file, ds := Load(dir, Options{})
+		if len(ds) > 0 {
+			t.Fatal(text(t, ds))
+		}
+		return file.Site().Hash()
+	}
+	first, again, other := hash("ca.pem"), hash("ca.pem"), hash("other.pem")
+	if first != again || first == other {
+		t.Errorf("%s, %s, %s", first, again, other)
+	}
+}

@@ -64,7 +64,7 @@ func Load(dir string, opts Options) (*File, Diagnostics) {
 	file := &File{sources: r.sources, scope: sc, root: root}
 	for _, b := range root.named("site") { // there is one at most
 		file.site = r.site(b)
-		file.site.Dir, file.site.Files = dir, folders.read
+		file.site.Dir, file.site.Files, file.site.Includes = dir, folders.read, folders.dirs
 		for _, bmc := range b.named("bmc") {
 			file.bmc, file.perDevice, file.uses = bmc, perDevice(bmc), deviceUses(bmc)
 		}
