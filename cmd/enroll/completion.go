@@ -42,7 +42,7 @@ func completeTopics(_ *cobra.Command, args []string, _ string) ([]string, cobra.
 // and below its folder sites. Others are left to the shell.
 func completeSites(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	var out []string
-	for _, pattern := range []string{"*.hcl", "*/*.hcl", "sites/*/*.hcl"} {
+	for _, pattern := range []string{"*.hcl*", "*/*.hcl*", "sites/*/*.hcl*"} {
 		files, _ := filepath.Glob(pattern) // the patterns are good
 		for _, f := range files {
 			if dir := filepath.Dir(f); strings.HasPrefix(dir, typed) && (len(out) == 0 || out[len(out)-1] != dir) {

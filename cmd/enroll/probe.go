@@ -9,8 +9,6 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers"
 	"github.com/enroll-dev/enroll/providers/dhcp"
-	"github.com/enroll-dev/enroll/providers/ironic"
-	"github.com/enroll-dev/enroll/providers/secrets"
 	"github.com/enroll-dev/enroll/schema"
 )
 
@@ -43,7 +41,7 @@ func (a *app) probe(ctx context.Context, file *schema.File) []providers.Finding 
 // used for the logins that follow and shown nowhere.
 func (s *session) probeSecrets(ctx context.Context) providers.Finding {
 	found := providers.Finding{What: "Secrets: " + s.site.Secrets.Backend}
-	backend, err := secrets.New(s.site.Secrets, secrets.Options{Getenv: s.app.sys.lookupEnv})
+	backend, err := s.app.backend(s.site)
 	if err != nil {
 		found.Fault = plan.AsFault(err)
 		return found
@@ -100,9 +98,7 @@ func (s *session) probeIronic(ctx context.Context) []providers.Finding {
 	if len(s.site.Ironics) == 0 {
 		return nil
 	}
-	var err error
-	s.ironic, err = ironic.New(s.site.Ironics, hostCredentials{vault: s.vault, scope: s.scope}, ironic.Options{Now: s.app.sys.now})
-	if err != nil {
+	if err := s.connectIronic(); err != nil {
 		return s.unasked("Ironic", err)
 	}
 	return s.ironic.Probe(ctx, s.site)

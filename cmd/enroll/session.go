@@ -229,11 +229,7 @@ func (s *session) connect() error {
 		s.kinds = append(s.kinds, bmc.Kinds()...)
 	}
 	if len(s.site.Ironics) > 0 {
-		files, err := s.cloudFiles()
-		if err != nil {
-			return err
-		}
-		if s.ironic, err = ironic.New(s.site.Ironics, credentials, ironic.Options{Now: s.app.sys.now, Clouds: files, Learn: s.app.redactor.Add}); err != nil {
+		if err := s.connectIronic(); err != nil {
 			return err
 		}
 		s.router.systems["ironic"] = clean(s.ironic)
@@ -242,6 +238,15 @@ func (s *session) connect() error {
 		s.kinds = append(s.kinds, ironic.Kinds()...)
 	}
 	return nil
+}
+
+func (s *session) connectIronic() error {
+	files, err := s.cloudFiles()
+	if err != nil {
+		return err
+	}
+	s.ironic, err = ironic.New(s.site.Ironics, hostCredentials{vault: s.vault, scope: s.scope}, ironic.Options{Now: s.app.sys.now, Clouds: files, Learn: s.app.redactor.Add})
+	return err
 }
 
 // cloudFiles are the clouds.yaml and secure.yaml that the vault holds.
