@@ -91,8 +91,14 @@ func traces() []string {
 // everything that was written and at every address that was called.
 func TestUnusualSecrets(t *testing.T) {
 	const devices = 12
-	seed := int(time.Now().UnixNano() % 1e9)
-	t.Logf("seed %d", seed)
+	seed := 682292062 // one that found a leak; others are for those who look for more
+	if again := os.Getenv("ENROLL_TEST_SEED"); again != "" {
+		var err error
+		if seed, err = strconv.Atoi(again); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("seed %d; ENROLL_TEST_SEED=%d repeats it", seed, seed)
 	passwords := map[string]string{}
 	dir := t.TempDir()
 	l, err := lab.Start(lab.Options{Dir: dir, Devices: devices, Seed: 7, Now: time.Now, VaultToken: `s."vault'&token<%41>+/=` + "`$(id)`", Password: func(device string) string {

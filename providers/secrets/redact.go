@@ -78,6 +78,19 @@ const cutMark = "…"
 // Text gives a text with every known secret replaced, also with one whose end was
 // cut off with the text's ("…").
 func (r *Redactor) Text(s string) string {
+	// The cut-off one is looked for first: a short secret inside of it would
+	// otherwise be replaced and leave the pieces around it.
+	end := ""
+	if body, isCut := strings.CutSuffix(s, cutMark); isCut {
+		// What quoted the text may have hidden a part of it already.
+		open := body
+		for strings.HasSuffix(open, placeholder) {
+			open = strings.TrimSuffix(open, placeholder)
+		}
+		if at, found := r.cutOff(open); found {
+			s, end = body[:at], placeholder+cutMark
+		}
+	}
 	if r.Holds(s) {
 		var b strings.Builder
 		w := r.Writer(&b)
@@ -85,19 +98,20 @@ func (r *Redactor) Text(s string) string {
 		_ = w.Flush()
 		s = b.String()
 	}
-	body, isCut := strings.CutSuffix(s, cutMark)
-	if !isCut {
-		return s
-	}
+	return s + end
+}
+
+// cutOff finds where the beginning of a secret that reaches to the end starts.
+func (r *Redactor) cutOff(body string) (at int, found bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	const least = 2 // bytes; one is the beginning of too much
 	for i := max(0, len(body)-r.longest); i+least <= len(body); i++ {
 		if _, open := r.at([]byte(body[i:])); open {
-			return body[:i] + placeholder + cutMark
+			return i, true
 		}
 	}
-	return s
+	return 0, false
 }
 
 // Holds reports whether a text has a known secret in it, in any form.

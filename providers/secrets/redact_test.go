@@ -194,3 +194,20 @@ func TestTextAndHolds(t *testing.T) {
 		}
 	}
 }
+
+// A short secret inside of a longer one that was cut off must not leave the
+// pieces of the longer one.
+func TestCutOffAroundAnother(t *testing.T) {
+	r := secrets.NewRedactor()
+	r.Add(plan.NewSecret("long-before-PIN1-long-after", ""))
+	r.Add(plan.NewSecret("PIN1", ""))
+	if got, want := r.Text("refused: long-before-PIN1-lo…"), "refused: (secret)…"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := r.Text("refused: long-before-PIN1…"), "refused: (secret)…"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := r.Text("PIN1 and long-before-PIN1-long-after…"), "(secret) and (secret)…"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
