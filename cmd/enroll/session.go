@@ -167,6 +167,7 @@ func (s *session) readIntents(ctx context.Context, sel selection) error {
 	s.failed = failed
 	for _, intent := range intents {
 		t := &plan.Target{Site: s.site, Intent: intent, Ironic: ironicOf(s.site, intent.Class)}
+		checkContext(intent)
 		settings, diags := s.file.Settings(intent)
 		if diags.HasErrors() {
 			intent.Faults = append(intent.Faults, diags.Fault(intent.Name))
@@ -176,6 +177,24 @@ func (s *session) readIntents(ctx context.Context, sel selection) error {
 	}
 	sort.Slice(s.scope.Targets, func(i, j int) bool { return s.scope.Targets[i].Name() < s.scope.Targets[j].Name() })
 	return nil
+}
+
+// checkContext adds what the language knows to be wrong with the device's config
+// context, beside what reading the intent has met already.
+func checkContext(intent *plan.Intent) {
+	met := map[string]bool{}
+	for _, f := range intent.Faults {
+		met[f.Evidence["path"]] = true
+	}
+	for _, m := range schema.CheckContext(intent.ConfigContext, nil) {
+		switch {
+		case met[m.Path]:
+		case m.Severity == schema.Error:
+			intent.Faults = append(intent.Faults, m.Fault(intent.Name, intent.URL))
+		default:
+			intent.Warnings = append(intent.Warnings, m.Fault(intent.Name, intent.URL))
+		}
+	}
 }
 
 func ironicOf(site *plan.Site, class string) *plan.IronicSettings {
