@@ -444,46 +444,6 @@ func timeOfDay(s string) (time.Duration, error) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, nil
 }
 
-// systems are the first parts of kind names.
-func systems() []string { return []string{"bmc", "check", "dhcp", "ironic", "netbox"} }
-
-// CheckPattern refuses address patterns that no address can fit: a rule that
-// never applies would pass in silence. The error completes the sentence "the
-// pattern …".
-func CheckPattern(pattern string) error {
-	probe := Address{Site: "s", Device: "d", System: "bmc", Kind: "k"}
-	if _, err := probe.Match(pattern); err != nil {
-		return errors.New("cannot be read: a backslash stands at its end")
-	}
-	whole := beforeKey(pattern)
-	slashes := strings.Count(whole, "/")
-	system, kind, dotted := strings.Cut(whole[strings.LastIndexByte(whole, '/')+1:], ".")
-	switch {
-	case pattern == "":
-		return errors.New("is empty; write for example \"*/bmc.bios\"")
-	case slashes > 2:
-		return errors.New("has more parts than an address, which is SITE/DEVICE/SYSTEM.KIND[KEY]")
-	case strings.ContainsAny(system, "*?"):
-		return nil
-	case !dotted || kind == "":
-		return errors.New("does not end with SYSTEM.KIND; write for example \"*/bmc.bios\" or \"*/bmc.*\"")
-	case slashes == 0 && system != "dhcp":
-		return errors.New("fits no device; begin it with \"*/\"")
-	}
-	for _, s := range systems() {
-		if s == system {
-			return nil
-		}
-	}
-	return fmt.Errorf("names no system; the systems are %s", strings.Join(systems(), ", "))
-}
-
-// beforeKey cuts the key in brackets off.
-func beforeKey(s string) string {
-	before, _, _ := strings.Cut(s, "[")
-	return before
-}
-
 // ApprovalsWanted lists the policies that make apply ask, sorted.
 func (p *Plan) ApprovalsWanted() []PolicyResult {
 	var out []PolicyResult

@@ -217,12 +217,13 @@ func TestWithin(t *testing.T) {
 }
 
 func TestCheckPattern(t *testing.T) {
-	for _, good := range []string{"*/bmc.bios", "*/bmc.*", "lon14/*/ironic.port[eth0]", "gpu-*/netbox.tag[*]", "dhcp.service", "*/*", "*/*.*", "*"} {
+	for _, good := range []string{"*/bmc.bios", "*/bmc.*", "lon14/*/ironic.port[eth0]", "gpu-*/netbox.tag[*]", "dhcp.service", "*/*", "*/*.*", "*", "*/dhcp.service", "demo/*/ironic.provision[*]", "*/ironic.p*", "gpu-001/*"} {
 		if err := CheckPattern(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", "bmc.bios", "*/bmc", "*/bios.bmc", "a/b/c/bmc.bios", "*/", `*/bmc.\`} {
+	for _, bad := range []string{"", "bmc.bios", "*/bmc", "*/bios.bmc", "a/b/c/bmc.bios", "*/", `*/bmc.\`,
+		"*/bmc.nttp", "*/ironic.provision", "*/ironic.node[*]", "*/*/dhcp.service", "*/ironic.port[eth0", "*/ironic.{node}"} {
 		if err := CheckPattern(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

@@ -46,7 +46,7 @@ func tolerateBlock() *block {
 		doc:   "A difference that is accepted until a date: it is observed, not mended. Later it is mended again, and every run warns about the block until it is removed.",
 		attrs: []attribute{
 			{name: "address", typ: textType, required: true, check: isAddressPattern, example: `"*/bmc.bios"`, since: version01,
-				doc: "Whose difference: a pattern over addresses, `SITE/DEVICE/SYSTEM.KIND[KEY]`. The site may be left out, `*` does not cross a slash.", effect: "which resources are meant"},
+				doc: "Whose difference: a pattern over addresses, `SITE/DEVICE/SYSTEM.KIND[KEY]`. The site may be left out, `*` does not cross a slash; kinds with a key want it, as in `*/ironic.port[*]`.", effect: "which resources are meant"},
 			{name: "path", typ: textType, required: true, check: isValuePath, example: `"SerialRedirect"`, since: version01,
 				doc: "Which part of the value, as plans name it; what lies below it is meant too.", effect: "which difference is accepted"},
 			{name: "reason", typ: textType, required: true, example: `"the vendor resets it at every boot"`, since: version01,

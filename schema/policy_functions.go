@@ -12,7 +12,7 @@ import (
 func policyFunctionTable() []languageFunction {
 	fn := policyFunctions(plan.PolicyCase{}, true)
 	return []languageFunction{
-		{groupPolicy, "changes", "changes(pattern)", "Whether a step writes to an address that fits the pattern.", `changes("*/bmc.bios")`, fn["changes"]},
+		{groupPolicy, "changes", "changes(pattern)", "Whether a step writes to an address that fits the pattern.", `changes("*/bmc.ntp")`, fn["changes"]},
 		{groupPolicy, "count_effect", "count_effect(effect)", "How many devices have a step with the effect. Steps that devices share count each for itself.", `count_effect("reboot") > 5`, fn["count_effect"]},
 		{groupPolicy, "has_effect", "has_effect(effect)", "Whether a step has the effect: `erase`, `reboot`, `power`, `bmc_reset`, `credential`, `service_restart` or `irreversible`.", `has_effect("reboot")`, fn["has_effect"]},
 		{groupPolicy, "within", "within(from, to, zone)", "Whether the time of day is at or after `from` and before `to` in a time zone. A span whose end comes first goes over midnight.", `within("08:00", "18:00", "Europe/London")`, fn["within"]},

@@ -171,6 +171,12 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFla
 	if err := a.approvePolicies(ctx, people, p, s.site, f); err != nil {
 		return err
 	}
+	if err := a.stillAllowed(people, p, s); err != nil {
+		return err
+	}
+	if !p.HasWork() {
+		return exitStatus(applyExit(nil, p))
+	}
 	return a.execute(ctx, people, p, s, f, held)
 }
 

@@ -10,6 +10,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/bmc"
+	"github.com/enroll-dev/enroll/providers/dhcp"
+	"github.com/enroll-dev/enroll/providers/ironic"
+	"github.com/enroll-dev/enroll/providers/netbox"
 )
 
 const module = "github.com/enroll-dev/enroll"
@@ -108,5 +114,25 @@ func TestTopLevel(t *testing.T) {
 		if name := filepath.Base(e); !allowed[name] && !strings.HasPrefix(name, ".") {
 			t.Errorf("%s does not belong at the top level", name)
 		}
+	}
+}
+
+// The table of kinds that patterns are held against is that of the providers.
+func TestKindsAreThoseOfTheProviders(t *testing.T) {
+	have := map[string]bool{}
+	for _, kinds := range [][]plan.Kind{netbox.Kinds(), dhcp.Kinds(), bmc.Kinds(), ironic.Kinds()} {
+		for _, k := range kinds {
+			name, _, _ := strings.Cut(k.Name, "[")
+			have[name] = true
+		}
+	}
+	for _, name := range plan.KindNames() {
+		if !have[name] {
+			t.Errorf("plan knows %s, and no provider makes it", name)
+		}
+		delete(have, name)
+	}
+	for name := range have {
+		t.Errorf("a provider makes %s, and plan does not know it", name)
 	}
 }

@@ -34,6 +34,27 @@ func (a *app) judgeAgain(w io.Writer, p *plan.Plan, s *session) error {
 	return view.Policies(w, news, a.sys.color())
 }
 
+// stillAllowed asks what depends on the time once more after people were asked,
+// who may have taken long.
+func (a *app) stillAllowed(w io.Writer, p *plan.Plan, s *session) error {
+	if now := a.sys.now(); now.After(p.Expires) {
+		return plan.NewFault(plan.CodePlanExpired, "the plan was valid until %s", p.Expires.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
+	wanted := map[string]bool{}
+	for _, r := range p.ApprovalsWanted() {
+		wanted[r.Policy] = true
+	}
+	if err := a.judgeAgain(w, p, s); err != nil {
+		return err
+	}
+	for _, r := range p.ApprovalsWanted() {
+		if !wanted[r.Policy] {
+			return plan.NewFault(plan.CodePolicyApproval, "%s; it did not want to be asked when the plan was shown", r.Sentence()).With("from", r.From)
+		}
+	}
+	return nil
+}
+
 // approvePolicies asks for each policy that wants approval, by its name, unless
 // the command line gave it. What is approved for the whole plan does not count.
 func (a *app) approvePolicies(ctx context.Context, w io.Writer, p *plan.Plan, site *plan.Site, f applyFlags) error {
