@@ -127,7 +127,7 @@ func (r *reporter) valueOf(expr hclsyntax.Expression, looked seen, sc *scope) (c
 		return cty.NilVal, false
 	}
 	v, diags := expr.Value(ctx)
-	r.fromHCL(diags)
+	r.fromHCL(withoutValues(diags, looked.refs, ctx))
 	if diags.HasErrors() {
 		return cty.NilVal, false
 	}
@@ -136,6 +136,21 @@ func (r *reporter) valueOf(expr hclsyntax.Expression, looked seen, sc *scope) (c
 		return cty.NilVal, false
 	}
 	return v, true
+}
+
+// withoutValues takes the evaluator's words away where an expression uses what
+// sounds like a secret: functions quote what they were given.
+func withoutValues(diags hcl.Diagnostics, refs []reference, ctx *hcl.EvalContext) hcl.Diagnostics {
+	for _, ref := range refs {
+		name, sensitive := traversalText(ref.steps)
+		if v, unknown := ref.steps.TraverseAbs(ctx); !sensitive || !unknown.HasErrors() && holdsSecret(v) {
+			continue // a reference to a secret has no value to quote
+		}
+		for _, d := range diags {
+			d.Detail = "The expression cannot be evaluated. The reason is not shown, because it may quote the value of " + name + "."
+		}
+	}
+	return diags
 }
 
 // dependsOnUnknown reports whether a reference stands for something that is not

@@ -29,6 +29,10 @@ func hideTokens(tokens hclsyntax.Tokens) []span {
 			}
 			continue
 		}
+		if isLineStart(tokens, i) && t.Type == hclsyntax.TokenIdent {
+			spans = append(spans, hideLine(tokens, i)...)
+			continue
+		}
 		if t.Type != hclsyntax.TokenEqual && t.Type != hclsyntax.TokenColon || i == 0 {
 			continue
 		}
@@ -43,6 +47,76 @@ func hideTokens(tokens hclsyntax.Tokens) []span {
 	return spans
 }
 
+// isLineStart reports whether a token is the first of its line or block.
+func isLineStart(tokens hclsyntax.Tokens, i int) bool {
+	if i == 0 {
+		return true
+	}
+	switch tokens[i-1].Type {
+	case hclsyntax.TokenNewline, hclsyntax.TokenOBrace:
+		return true
+	case hclsyntax.TokenComment:
+		return bytes.HasSuffix(tokens[i-1].Bytes, []byte("\n"))
+	default:
+	}
+	return false
+}
+
+// hideLine hides what stands behind a name at the beginning of a line where
+// something else than "=" follows it: a sensitive attribute that is written like
+// a block or with a wrong sign, and the default of a variable that sounds like a
+// secret.
+func hideLine(tokens hclsyntax.Tokens, i int) []span {
+	if i+1 >= len(tokens) {
+		return nil
+	}
+	name, next := string(tokens[i].Bytes), tokens[i+1].Type
+	if name == "variable" && next == hclsyntax.TokenOQuote && i+2 < len(tokens) && isSensitiveName(string(tokens[i+2].Bytes)) {
+		return hideDefault(tokens[i+2:])
+	}
+	if next == hclsyntax.TokenEqual || next == hclsyntax.TokenColon || next == hclsyntax.TokenNewline || next == hclsyntax.TokenEOF || !isSensitiveName(name) || isBlockName(name) {
+		return nil
+	}
+	return hideExpression(tokens[i+1:])
+}
+
+// hideDefault hides the default in the block whose label tokens begin with.
+func hideDefault(tokens hclsyntax.Tokens) []span {
+	depth := 0
+	for i, t := range tokens {
+		switch t.Type {
+		case hclsyntax.TokenOBrace:
+			depth++
+		case hclsyntax.TokenCBrace:
+			if depth--; depth <= 0 {
+				return nil
+			}
+		case hclsyntax.TokenEqual:
+			if depth == 1 && i > 0 && string(tokens[i-1].Bytes) == "default" {
+				return hideExpression(tokens[i+1:])
+			}
+		default:
+		}
+	}
+	return nil
+}
+
+// blockNames are the types of blocks that the language has.
+var blockNames = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	var walk func(b *block)
+	walk = func(b *block) {
+		for _, child := range b.blocks {
+			names[child.name] = true
+			walk(child)
+		}
+	}
+	walk(language())
+	return names
+})
+
+func isBlockName(name string) bool { return blockNames()[name] }
+
 var userinfo = regexp.MustCompile(`://[^/\s]*@`)
 
 // hideExpression hides everything of the expression at the beginning of tokens
@@ -55,7 +129,7 @@ func hideExpression(tokens hclsyntax.Tokens) []span {
 	for i, t := range tokens {
 		switch t.Type {
 		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
-			if t.Type == hclsyntax.TokenOParen && secretDepth < 0 && i > 0 && string(tokens[i-1].Bytes) == "secret" {
+			if t.Type == hclsyntax.TokenOParen && secretDepth < 0 && i > 0 && string(tokens[i-1].Bytes) == "secret" && isPair(tokens[i:]) {
 				secretDepth, commas = depth, 0
 			}
 			depth++
@@ -69,6 +143,9 @@ func hideExpression(tokens hclsyntax.Tokens) []span {
 			}
 			continue
 		case hclsyntax.TokenNewline, hclsyntax.TokenComma:
+			if depth == 0 && i == 0 && t.Type == hclsyntax.TokenNewline {
+				continue // the value was put on the next line
+			}
 			if depth == 0 {
 				return spans
 			}
@@ -92,6 +169,35 @@ func hideExpression(tokens hclsyntax.Tokens) []span {
 		spans = append(spans, span{t.Range.Start.Byte, t.Range.End.Byte})
 	}
 	return spans
+}
+
+// isPair reports whether the parenthesis that tokens begin with holds an item
+// and a field: two arguments, each quoted or a reference. Anything else in a call
+// of secret may be the secret itself.
+func isPair(tokens hclsyntax.Tokens) bool {
+	depth, commas := 0, 0
+	for i, t := range tokens {
+		switch t.Type {
+		case hclsyntax.TokenOParen, hclsyntax.TokenOBrack, hclsyntax.TokenOBrace, hclsyntax.TokenTemplateInterp:
+			depth++
+		case hclsyntax.TokenCParen, hclsyntax.TokenCBrack, hclsyntax.TokenCBrace, hclsyntax.TokenTemplateSeqEnd:
+			if depth--; depth == 0 {
+				return commas == 1
+			}
+		case hclsyntax.TokenComma:
+			if depth == 1 {
+				commas++
+			}
+		case hclsyntax.TokenIdent:
+			if depth == 1 && !isReferencePart(tokens, i) {
+				return false
+			}
+		case hclsyntax.TokenEOF:
+			return false
+		default:
+		}
+	}
+	return false
 }
 
 var assignment = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_-]*)"?[ \t]*[=:][ \t]*([^\r\n]*)`)

@@ -105,7 +105,11 @@ func (s *source) context(r Range) *string {
 		for _, b := range body.Blocks {
 			if b.OpenBraceRange.Start.Byte <= r.Start.Byte && r.Start.Byte < b.CloseBraceRange.End.Byte {
 				name := b.Type
-				for _, l := range b.Labels {
+				for i, l := range b.Labels {
+					if i < len(b.LabelRanges) && s.hides(b.LabelRanges[i]) {
+						name += " " + hiddenText
+						continue
+					}
 					name += " " + quote(l)
 				}
 				path, next = append(path, name), b.Body
