@@ -185,7 +185,7 @@ func (r *reporter) condition(a *rawAttr, sc *scope) (*condition, bool) {
 		r.error(a.expr.Range(), "Unsuitable value", "%s must be a condition, which is true or false, not %s. Write: %s = %s", quote(a.name), typeName(v), a.name, a.spec.example)
 		return nil, false
 	}
-	return c, true
+	return c, r.decides(a.expr, probe.context())
 }
 
 // conditionText is the expression in one line.

@@ -3,6 +3,7 @@ package schema
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -221,5 +222,30 @@ func BenchmarkPolicy(b *testing.B) {
 	sc := &plan.Scope{Site: file.Site()}
 	for b.Loop() {
 		plan.JudgePolicies(doc, sc, time.Time{})
+	}
+}
+
+// Conditions that can only come out one way are refused: a policy that can never
+// hold would pass in silence.
+func TestConditionsThatDecideNothing(t *testing.T) {
+	load := func(condition string) Diagnostics {
+		_, ds := Load("", Options{Files: fstest.MapFS{"site.hcl": {Data: []byte(minimal("", "  policy \"p\" {\n    deny = "+condition+"\n    owner = \"INFRA_ENG\"\n  }\n"))}}})
+		return ds
+	}
+	for _, bad := range []string{
+		`device.position == 10`, `device.gpu == "true"`, `device.id == "1"`, `step.before_unknown == "false"`, `step.effects == ["reboot"]`,
+		`step.action == "delete"`, `"update" == step.action && step.kind == "bmc.nt"`, `contains(step.effects, "rebot")`, `step.action != "create" || step.action != "creat"`,
+	} {
+		if ds := load(bad); !ds.HasErrors() {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+	for _, good := range []string{
+		`device.position == "10"`, `device.gpu == true`, `device.rack == null`, `contains(step.effects, "reboot")`, `step.action == "update" && step.kind == "bmc.ntp"`,
+		`device.custom_fields.zone == "a"`, `step.effects == tolist(["reboot"])`, `length([for t in device.tags : t if t == "prod"]) > 0`,
+	} {
+		if ds := load(good); ds.HasErrors() {
+			t.Errorf("%s is refused: %v", good, ds)
+		}
 	}
 }
