@@ -169,7 +169,7 @@ func (c *command) run(ctx context.Context, argv []string) ([]byte, *plan.Fault) 
 		return nil, plan.NewFault(plan.CodeSecretInvalid, "%s prints more than %d bytes", c.title(), maxAnswer)
 	case errors.As(err, &exit):
 		return nil, plan.NewFault(plan.CodeSecretInvalid, "%s failed (%s)", c.title(), exit.ProcessState).
-			WithHint("Run it by hand with the same arguments and environment to see what it says.").With("arguments", cut(strings.Join(argv[1:], " ")))
+			WithHint("Run it by hand with the same arguments and environment to see what it says.")
 	case errors.Is(err, exec.ErrWaitDelay):
 		return nil, plan.NewFault(plan.CodeSecretInvalid, "%s left something running that keeps its output open", c.title())
 	case err != nil:
