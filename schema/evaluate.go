@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -165,6 +166,26 @@ func dependsOnUnknown(refs []reference, sc *scope) bool {
 	return false
 }
 
+// taint notes what secret attributes refer to: whatever it is, its value is not
+// shown in other places either.
+func (r *reporter) taint(b *rawBlock) {
+	for _, a := range b.attrs {
+		if a.spec == nil || a.spec.typ != secretType {
+			continue
+		}
+		for _, t := range a.expr.Variables() {
+			if r.tainted == nil {
+				r.tainted = map[string]bool{}
+			}
+			name, _ := traversalText(t)
+			r.tainted[name] = true
+		}
+	}
+	for _, child := range b.blocks {
+		r.taint(child)
+	}
+}
+
 // addValues tells, for every mistake found in an expression, what its references
 // stand for.
 func (r *reporter) addValues(before int, expr hclsyntax.Expression, sc *scope) {
@@ -175,7 +196,7 @@ func (r *reporter) addValues(before int, expr hclsyntax.Expression, sc *scope) {
 	for _, t := range expr.Variables() {
 		refs = append(refs, reference{steps: t})
 	}
-	values := valuesOf(refs, sc)
+	values := slices.DeleteFunc(valuesOf(refs, sc), func(v ReferenceValue) bool { return r.tainted[v.Traversal] })
 	for i := before; i < len(r.diags); i++ {
 		if r.diags[i].values == nil {
 			r.diags[i].values = values

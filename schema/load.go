@@ -57,6 +57,7 @@ func Load(dir string, opts Options) (*File, Diagnostics) {
 		r.merge(root, over)
 	}
 	r.checkRequired(root)
+	r.taint(root)
 	sc := r.newScope(root, opts)
 	for _, b := range root.named("site") {
 		r.evaluateBlock(b, sc)

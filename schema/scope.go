@@ -134,6 +134,11 @@ func (r *reporter) validate(b *rawBlock, sc *scope, g given) {
 			continue
 		}
 		text, _ := said.(string)
+		for _, t := range message.expr.Variables() {
+			if name, sensitive := traversalText(t); sensitive {
+				text = "error_message is not shown, because it quotes " + name + "."
+			}
+		}
 		from := "its default"
 		if g.from != "" {
 			from = "given by " + g.from

@@ -144,6 +144,7 @@ func (r *reporter) unknownGiven(values map[string]given, vars map[string]cty.Val
 	}
 	sort.Strings(names)
 	for _, name := range names {
+		r.hide(values[name].at) // it may be a secret whose name was misspelt
 		d := r.warn(values[name].at, "Value for an unknown variable", "A value is given for the variable %s (%s), but the folder has no variable block of that name. It is not used.", quote(name), values[name].from)
 		d.Suggestion = suggest(name, sortedNames(vars))
 		d.Detail += didYouMean(d.Suggestion)
