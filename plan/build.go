@@ -402,16 +402,18 @@ func (b *builder) target() {
 	}
 	// What is written and not made live would be half a change: a shared step that
 	// serves a kept one is kept too, for that device alone.
+	kept := map[string]*Step{} // by address
+	for s := range keep {
+		kept[s.Address.String()] = s
+	}
 	for _, s := range b.shared {
 		if keep[s] || s.Blocked != nil {
 			continue
 		}
 		serves := map[string]string{} // device → the address that the step makes live
 		for _, because := range s.Because {
-			for k := range keep {
-				if k.Address.String() == because {
-					serves[k.Address.Device] = because
-				}
+			if k := kept[because]; k != nil {
+				serves[k.Address.Device] = because
 			}
 		}
 		if len(serves) == 0 {

@@ -2,10 +2,9 @@ package plan
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"sort"
@@ -29,10 +28,17 @@ func Encode(p *Plan) ([]byte, error) {
 
 // seal hashes all members but the seal itself.
 func seal(m map[string]any) (string, error) {
-	delete(m, "seal")
-	b, err := canonical(m, "")
-	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:]), err
+	return hashWithout(m, "seal")
+}
+
+// hashWithout hashes the canonical form of all members but some.
+func hashWithout(m map[string]any, left ...string) (string, error) {
+	rest := maps.Clone(m)
+	for _, name := range left {
+		delete(rest, name)
+	}
+	b, err := canonical(rest, "")
+	return hashOf(b), err
 }
 
 // ContentHash is the hash that people approve: SHA-256 over the canonical form
@@ -43,15 +49,15 @@ func ContentHash(p *Plan) string {
 	if err != nil {
 		return "" // unreachable: every part of a plan encodes; Encode reports it
 	}
-	for _, k := range []string{"content_hash", "plan_id", "created", "expires", "site_dir", "statistics", "seal"} {
-		delete(m, k)
-	}
-	b, err := canonical(m, "")
+	hash, err := contentHash(m)
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return hash
+}
+
+func contentHash(m map[string]any) (string, error) {
+	return hashWithout(m, "content_hash", "plan_id", "created", "expires", "site_dir", "statistics", "seal")
 }
 
 func members(p *Plan) (map[string]any, error) {
@@ -106,12 +112,12 @@ func Decode(raw []byte) (*Plan, error) {
 	if err := json.Unmarshal(raw, p); err != nil {
 		return nil, invalid("a member of the file has the wrong form").Because(err)
 	}
-	if got := ContentHash(p); got != p.ContentHash {
-		return nil, invalid("the content hash is %s but the file says %s: it was edited or damaged", got, p.ContentHash)
-	}
 	m, err := members(p)
 	if err != nil {
 		return nil, invalid("the file cannot be read back").Because(err)
+	}
+	if got, err := contentHash(m); err != nil || got != p.ContentHash {
+		return nil, invalid("the content hash is %s but the file says %s: it was edited or damaged", got, p.ContentHash)
 	}
 	if got, err := seal(m); err != nil || got != p.Seal {
 		return nil, invalid("the seal does not fit: the file was edited or damaged outside of what the content hash covers")

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"strings"
 )
@@ -21,10 +19,9 @@ func (s *Site) Hash() string {
 		text = strings.ReplaceAll(text, `"`+inJSON(f.Dir)+`/`, `"`+inJSON(f.Rel)+`/`)
 	}
 	if s.Dir != "" {
-		quoted, _ := json.Marshal(strings.TrimSuffix(s.Dir, "/") + "/") // a text always encodes
-		text = strings.ReplaceAll(text, strings.Trim(string(quoted), `"`), "")
+		text = strings.ReplaceAll(text, inJSON(s.Dir)+"/", "")
 	}
-	return hashText(text)
+	return hashOf([]byte(text))
 }
 
 // inJSON is a text as it stands inside a JSON text.
@@ -40,10 +37,5 @@ func (s Settings) Hash() string {
 	if err != nil {
 		return "" // unreachable: settings are plain data
 	}
-	return hashText(string(raw))
-}
-
-func hashText(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return hashOf(raw)
 }

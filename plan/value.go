@@ -157,7 +157,12 @@ func Text(v Value, name string) string {
 
 // Fingerprint is the hash that guards compare: SHA-256 over the canonical JSON.
 func Fingerprint(v Value) string {
-	sum := sha256.Sum256(ToJSON(v))
+	return hashOf(ToJSON(v))
+}
+
+// hashOf is the form of every hash in a plan: sha256:HEX.
+func hashOf(b []byte) string {
+	sum := sha256.Sum256(b)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 

@@ -101,10 +101,8 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if err := a.checkPlan(p); err != nil {
 		return err
 	}
-	if done, err := apply.ReadJournal(a.journalDir(f), p.PlanID); err != nil {
+	if err := apply.CheckUnused(a.journalDir(f), p.PlanID); err != nil {
 		return err
-	} else if done.Ended {
-		return plan.NewFault(plan.CodePlanApplied, "plan %s was applied before", p.PlanID).With("journal", filepath.Join(a.journalDir(f), p.PlanID+".jsonl"))
 	}
 	siteDir := p.SiteDir
 	if f.siteGiven {
@@ -210,7 +208,12 @@ func (a *app) checkPlan(p *plan.Plan) error {
 	if p.Tool.Version != version {
 		return plan.NewFault(plan.CodePlanStale, "the plan was made by enroll %s, this is %s", p.Tool.Version, version)
 	}
-	if now := a.sys.now(); now.After(p.Expires) {
+	return a.checkLife(p)
+}
+
+// checkLife refuses a plan that is older than its life.
+func (a *app) checkLife(p *plan.Plan) error {
+	if a.sys.now().After(p.Expires) {
 		return plan.NewFault(plan.CodePlanExpired, "the plan was valid until %s", p.Expires.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 	return nil
@@ -351,8 +354,7 @@ func (a *app) journalDir(f applyFlags) string {
 
 // execute runs the plan's steps and reports.
 func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *session, f applyFlags, held map[string]*plan.Fault) error {
-	journalDir := a.journalDir(f)
-	journal, err := apply.OpenJournal(journalDir, p.PlanID, a.sys.now)
+	journal, err := apply.OpenJournal(a.journalDir(f), p.PlanID, a.sys.now)
 	if err != nil {
 		return err
 	}
@@ -361,10 +363,7 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 	stop, end := a.interrupts.applying()
 	defer end()
 	progress := view.NewProgress(people, p, a.sys.color())
-	past, err := apply.ReadJournal(journalDir, p.PlanID)
-	if err != nil {
-		return err
-	}
+	past := journal.Past()
 	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, Begun: past.Begun, Done: past.Done, Held: held, HadNode: hadNode(p)}, apply.Deps{
 		Reader: s.router, Runner: s.router, Owner: s.router,
 		Clock: apply.RealClock{}, Journal: journal, Events: progress.Event, Stop: stop,

@@ -37,8 +37,8 @@ func (a *app) judgeAgain(w io.Writer, p *plan.Plan, s *session) error {
 // stillAllowed asks what depends on the time once more after people were asked,
 // who may have taken long.
 func (a *app) stillAllowed(w io.Writer, p *plan.Plan, s *session) error {
-	if now := a.sys.now(); now.After(p.Expires) {
-		return plan.NewFault(plan.CodePlanExpired, "the plan was valid until %s", p.Expires.UTC().Format("2006-01-02 15:04:05 UTC"))
+	if err := a.checkLife(p); err != nil {
+		return err
 	}
 	wanted := map[string]bool{}
 	for _, r := range p.ApprovalsWanted() {

@@ -45,6 +45,7 @@ type Journal struct {
 	file   *os.File
 	planID string
 	now    func() time.Time
+	past   Past
 	failed *plan.Fault // the first write error; nothing more may be started
 }
 
@@ -80,6 +81,7 @@ func (j *Journal) prepare() error {
 	if past.Ended {
 		return alreadyApplied(j.planID, j.file.Name())
 	}
+	j.past = past
 	if past.torn {
 		// A line that a crash cut short ends here, so that the next one is whole.
 		if _, err := j.file.WriteString("\n"); err != nil {
@@ -94,6 +96,19 @@ func alreadyApplied(planID, path string) *plan.Fault {
 }
 
 func journalPath(dir, planID string) string { return filepath.Join(dir, planID+".jsonl") }
+
+// CheckUnused gives PLAN_ALREADY_APPLIED when the plan came to its end before. It
+// takes no lock: OpenJournal decides.
+func CheckUnused(dir, planID string) error {
+	past, err := ReadJournal(dir, planID)
+	if err == nil && past.Ended {
+		return alreadyApplied(planID, journalPath(dir, planID))
+	}
+	return err
+}
+
+// Past is what earlier runs wrote, as it was when the journal was opened.
+func (j *Journal) Past() Past { return j.past }
 
 // Path is the journal's file.
 func (j *Journal) Path() string { return j.file.Name() }

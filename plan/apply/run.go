@@ -274,19 +274,18 @@ func (r *run) rest(j *job, out outcome) {
 // left is what is left of a step's budget. Time spent on a busy system is in a
 // ledger of its own and does not count.
 func (r *run) left(j *job, now time.Time) time.Duration {
-	budget := time.Duration(j.step.Budget)
-	if budget == 0 {
-		budget = r.options.Budget
+	return r.budget(j) - (now.Sub(j.began) - j.report.BusySpent)
+}
+
+func (r *run) budget(j *job) time.Duration {
+	if b := time.Duration(j.step.Budget); b != 0 {
+		return b
 	}
-	return budget - (now.Sub(j.began) - j.report.BusySpent)
+	return r.options.Budget
 }
 
 func (r *run) timeout(j *job, out outcome) *plan.Fault {
-	budget := time.Duration(j.step.Budget)
-	if budget == 0 {
-		budget = r.options.Budget
-	}
-	f := plan.NewFault(plan.CodeTimeout, "%s did not come to its end within %s", j.step.Address, budget).With("last observed", out.text)
+	f := plan.NewFault(plan.CodeTimeout, "%s did not come to its end within %s", j.step.Address, r.budget(j)).With("last observed", out.text)
 	if out.fault != nil {
 		f = f.With("last fault", out.fault.Error())
 	}

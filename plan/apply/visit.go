@@ -150,12 +150,8 @@ func (v *visitor) guard(ctx context.Context, in visit) (out outcome, stop bool) 
 		return classify(again(stageGuard, live.Fault), nil), true
 	case plan.Unsupported:
 		return outcome{state: plan.StepBlocked, text: summary(live.Fault)}, true
-	case plan.Present:
-		if plan.Satisfies(s.After, live.Value) {
-			return ended(plan.StepAlready), true
-		}
-	case plan.Absent:
-		if s.After.IsKnown() && s.After.IsNull() {
+	case plan.Present, plan.Absent:
+		if reached(s, live) {
 			return ended(plan.StepAlready), true
 		}
 	}
@@ -167,6 +163,14 @@ func (v *visitor) guard(ctx context.Context, in visit) (out outcome, stop bool) 
 		return outcome{}, false
 	}
 	return failed(stale(s, live)), true
+}
+
+// reached reports whether a value that was read is what the step wants.
+func reached(s *plan.Step, live plan.Live) bool {
+	if live.Presence == plan.Absent {
+		return s.After.IsKnown() && s.After.IsNull()
+	}
+	return plan.Satisfies(s.After, live.Value)
 }
 
 // holds reports whether the live value is still what the step was decided on.
@@ -251,12 +255,8 @@ func (v *visitor) readBack(ctx context.Context, in visit) outcome {
 	s := in.step
 	live := v.read(ctx, s)
 	switch live.Presence {
-	case plan.Present:
-		if plan.Satisfies(s.After, live.Value) {
-			return ended(plan.StepDone)
-		}
-	case plan.Absent:
-		if s.After.IsKnown() && s.After.IsNull() {
+	case plan.Present, plan.Absent:
+		if reached(s, live) {
 			return ended(plan.StepDone)
 		}
 	case plan.Unreachable, plan.Unreadable:

@@ -2,8 +2,6 @@ package ironic
 
 import (
 	"context"
-	"net/url"
-	"strings"
 	"sync"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -61,42 +59,15 @@ func (c *Client) underOtherNames(ctx context.Context, sc *plan.Scope, ironic str
 	if f != nil {
 		return nil, f
 	}
-	v := &view{ports: map[string]*port{}, names: map[string]string{}}
-	for _, n := range found {
-		if n != nil {
-			v.names[n.UUID] = n.Name
-		}
-	}
-	filters := []string{""}
-	if len(devices) == 1 {
-		filters = nil
-		for _, nic := range frontend(nameless[0]) {
-			filters = append(filters, "address="+url.QueryEscape(nic.MAC.String()))
-		}
-	}
-	for _, filter := range filters {
-		ports, f := s.ports(ctx, filter)
-		if f != nil {
-			return nil, f
-		}
-		for _, p := range ports {
-			v.ports[strings.ToLower(p.Address)] = p
-		}
+	v := newView(found)
+	if v.readPorts(ctx, s, sc, devices); v.portFault != nil {
+		return nil, v.portFault
 	}
 	out := map[string]*plan.Fault{}
 	for _, t := range nameless {
-		for _, nic := range frontend(t) {
-			p := v.ports[nic.MAC.String()]
-			if p == nil {
-				continue
-			}
-			if v.names[p.NodeUUID] == "" {
-				if n, f := s.node(ctx, p.NodeUUID); f == nil && n != nil {
-					v.names[n.UUID] = n.Name // only for the message
-				}
-			}
+		if nic, p := v.taken(t); p != nil {
+			v.nameHolder(ctx, s, p)
 			out[t.Name()] = v.conflict(t, nic, p)
-			break
 		}
 	}
 	return out, nil

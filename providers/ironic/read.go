@@ -105,17 +105,11 @@ func (c *Client) look(ctx context.Context, s *service, sc *plan.Scope, resources
 			devices = append(devices, a.Device)
 		}
 	}
-	v := &view{nodes: map[string]*node{}, names: map[string]string{}, ports: map[string]*port{}, groups: map[string][]*portgroup{}, inventories: map[string]seen{}}
 	found, all, f := c.find(ctx, s.settings.Name, devices)
 	if f != nil {
 		return nil, f
 	}
-	for name, n := range found {
-		if n != nil {
-			v.nodes[name] = n
-			v.names[n.UUID] = name
-		}
-	}
+	v := newView(found)
 	if needs[kindNode] || needs[kindPort] {
 		v.readPorts(ctx, s, sc, devices)
 	}
@@ -181,6 +175,18 @@ func bmcOf(info map[string]any) (address, system string) {
 		address = "https://" + address
 	}
 	return address, strings.TrimSuffix(system, "/")
+}
+
+// newView begins with the nodes that were found, by name.
+func newView(found map[string]*node) *view {
+	v := &view{nodes: map[string]*node{}, names: map[string]string{}, ports: map[string]*port{}, groups: map[string][]*portgroup{}, inventories: map[string]seen{}}
+	for name, n := range found {
+		if n != nil {
+			v.nodes[name] = n
+			v.names[n.UUID] = name
+		}
+	}
+	return v
 }
 
 // readPorts reads all ports of the Ironic, or those of one device: the node's
@@ -320,10 +326,8 @@ func (v *view) liveNode(t *plan.Target, n *node) plan.Live {
 	if v.portFault != nil {
 		return plan.LiveFault(presence(v.portFault), v.portFault)
 	}
-	for _, nic := range frontend(t) {
-		if p := v.ports[nic.MAC.String()]; p != nil {
-			return plan.LiveFault(plan.Unreadable, v.conflict(t, nic, p))
-		}
+	if nic, p := v.taken(t); p != nil {
+		return plan.LiveFault(plan.Unreadable, v.conflict(t, nic, p))
 	}
 	if v.strangerFault != nil {
 		return plan.LiveFault(presence(v.strangerFault), v.strangerFault)
@@ -332,6 +336,17 @@ func (v *view) liveNode(t *plan.Target, n *node) plan.Live {
 		return plan.LiveFault(plan.Unreadable, f)
 	}
 	return plan.LiveAbsent()
+}
+
+// taken finds the first NIC of a device without a node whose MAC address is a port
+// already; nil when none is.
+func (v *view) taken(t *plan.Target) (plan.FrontendNIC, *port) {
+	for _, nic := range frontend(t) {
+		if p := v.ports[nic.MAC.String()]; p != nil {
+			return nic, p
+		}
+	}
+	return plan.FrontendNIC{}, nil
 }
 
 func (v *view) conflict(t *plan.Target, nic plan.FrontendNIC, p *port) *plan.Fault {

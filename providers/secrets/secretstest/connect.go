@@ -1,13 +1,11 @@
 package secretstest
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/base32"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -51,9 +49,8 @@ type Connect struct {
 	Token    string // the first of the tokens
 	Recorder *exchange.Recorder
 
-	opt    ConnectOptions
-	server *http.Server
-	done   chan struct{}
+	opt  ConnectOptions
+	stop func()
 
 	mu    sync.Mutex
 	items []*connectItem
@@ -81,28 +78,13 @@ func NewConnect(opt ConnectOptions) *Connect {
 	if opt.Recorder == nil {
 		opt.Recorder = exchange.NewRecorder(opt.Now, nil)
 	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(fmt.Sprintf("secretstest: cannot listen: %v", err))
-	}
-	c := &Connect{URL: "http://" + listener.Addr().String(), Token: opt.Tokens[0].Value, Recorder: opt.Recorder, opt: opt, done: make(chan struct{})}
-	if opt.TLS != nil {
-		c.URL = "https://" + listener.Addr().String()
-		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{*opt.TLS}, MinVersion: tls.VersionTLS12})
-	}
-	c.server = &http.Server{Handler: c.Handler(), ReadHeaderTimeout: 30 * time.Second}
-	go func() {
-		defer close(c.done)
-		_ = c.server.Serve(listener) // ends with Close
-	}()
+	c := &Connect{Token: opt.Tokens[0].Value, Recorder: opt.Recorder, opt: opt}
+	c.URL, c.stop = listen("127.0.0.1:0", opt.TLS, c.Handler())
 	return c
 }
 
 // Close stops the server and cuts its connections.
-func (c *Connect) Close() {
-	_ = c.server.Close()
-	<-c.done
-}
+func (c *Connect) Close() { c.stop() }
 
 // Handler is the server without its listener.
 func (c *Connect) Handler() http.Handler {

@@ -5,10 +5,7 @@
 package secretstest
 
 import (
-	"context"
 	"crypto/tls"
-	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -61,9 +58,8 @@ type Server struct {
 	Token    string // the first of the tokens
 	Recorder *exchange.Recorder
 
-	opt    Options
-	server *http.Server
-	done   chan struct{}
+	opt  Options
+	stop func()
 
 	mu     sync.Mutex
 	items  map[string][]version // by path below the mount
@@ -90,31 +86,15 @@ func New(opt Options) *Server {
 	if opt.Addr == "" {
 		opt.Addr = "127.0.0.1:0"
 	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", opt.Addr)
-	if err != nil {
-		panic(fmt.Sprintf("secretstest: cannot listen on %s: %v", opt.Addr, err))
-	}
 	s := &Server{
-		URL: "http://" + listener.Addr().String(), Token: opt.Tokens[0].Value, Recorder: opt.Recorder,
-		opt: opt, done: make(chan struct{}), items: map[string][]version{}, uses: map[int]int{},
+		Token: opt.Tokens[0].Value, Recorder: opt.Recorder, opt: opt, items: map[string][]version{}, uses: map[int]int{},
 	}
-	if opt.TLS != nil {
-		s.URL = "https://" + listener.Addr().String()
-		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{*opt.TLS}, MinVersion: tls.VersionTLS12})
-	}
-	s.server = &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 30 * time.Second}
-	go func() {
-		defer close(s.done)
-		_ = s.server.Serve(listener) // ends with Close
-	}()
+	s.URL, s.stop = listen(opt.Addr, opt.TLS, s.Handler())
 	return s
 }
 
 // Close stops the server and cuts its connections.
-func (s *Server) Close() {
-	_ = s.server.Close()
-	<-s.done
-}
+func (s *Server) Close() { s.stop() }
 
 // Handler is the server without its listener.
 func (s *Server) Handler() http.Handler {
