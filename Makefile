@@ -35,7 +35,7 @@ unit:
 lint: ## run the linters
 	@$(LINT) run ./...
 
-lab-up: ## install, start and seed the real NetBox, Ironic, sushy-tools, sshd and dnsmasq
+lab-up: ## install, start and seed the real NetBox, Ironic, sushy-tools, sshd and DHCP servers
 	@testdata/lab/up.sh
 
 lab-test: lab-up ## conformance suites and end-to-end run against the real services

@@ -1,19 +1,28 @@
 # shellcheck shell=bash
-# The DHCP machine: systemd, sshd, sudo and dnsmasq in namespaces, and a socat that
-# carries a loopback port to its sshd.
+# The DHCP machines: systemd, sshd, sudo and one DHCP server in namespaces, and for
+# each a socat that carries a loopback port to its sshd.
 
 DHCP_SUBNET=192.0.2.0
-DHCP_HOSTSDIR=/etc/enroll-hosts.d
+DHCP_MACHINES=(dnsmasq kea isc)
+
+# The folder of the reservations, by machine.
+declare -A DHCP_DIRECTORY=([dnsmasq]=/etc/enroll-hosts.d [kea]=/etc/kea/enroll.d [isc]=/etc/dhcp/enroll.d)
+# Its units; the first is the DHCP server.
+declare -A DHCP_UNITS=([dnsmasq]=dnsmasq [kea]='kea-dhcp4-server kea-ctrl-agent' [isc]=isc-dhcp-server)
+# The loopback port of its sshd, once it runs.
+declare -A SSH_PORTS=()
+# The machine that the functions without an argument are about: await calls them so.
+MACHINE=''
 
 # dhcp_possible says what is missing instead of failing half way with an obscure word.
 dhcp_possible() {
   if ! unshare --fork --pid --mount --uts --ipc --net --cgroup --propagation private true; then
-    die 'the DHCP machine needs root with pid, mount, network and cgroup namespaces; this machine refuses them'
+    die 'the DHCP machines need root with pid, mount, network and cgroup namespaces; this machine refuses them'
   fi
-  cgroup2_root >/dev/null || die 'the DHCP machine needs a cgroup v2 hierarchy under /sys/fs/cgroup; there is none'
+  cgroup2_root >/dev/null || die 'the DHCP machines need a cgroup v2 hierarchy under /sys/fs/cgroup; there is none'
   if ! unshare --mount --propagation private bash -c \
     "mount -t tmpfs tmpfs '$RUN/dhcp/mnt' && cd '$RUN/dhcp/mnt' && mkdir u w r && mount -t overlay overlay -o lowerdir=/,upperdir=u,workdir=w r"; then
-    die 'the DHCP machine needs an overlay over /; this machine refuses it (is / an overlay itself?)'
+    die 'the DHCP machines need an overlay over /; this machine refuses it (is / an overlay itself?)'
   fi
 }
 
@@ -38,22 +47,26 @@ make_ssh_keys() {
 }
 
 start_dhcp() {
-  local group
   make_ssh_keys
   dhcp_possible
+  for MACHINE in "${DHCP_MACHINES[@]}"; do start_machine; done
+}
+
+start_machine() {
+  local group
   group=$(cgroup2_root)/enroll-lab-$(random 6)
   mkdir "$group"
-  printf '%s\n' "$group" >"$RUN/cgroup"
+  printf '%s\n' "$group" >>"$RUN/cgroups"
   # The process enters the group first, so that it is the root of the new cgroup namespace.
-  # shellcheck disable=SC2016 # expanded by the inner shell
-  spawn dhcp bash -c 'echo $$ >"$0/cgroup.procs" && exec unshare --fork --kill-child --pid --mount --uts --ipc --net --cgroup \
-    --propagation private "$@"' "$group" bash "$LAB/dhcp/machine.sh" "$RUN/dhcp" "$DHCP_SUBNET" "$DHCP_HOSTSDIR"
+  # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; the units are words
+  spawn "dhcp-$MACHINE" bash -c 'echo $$ >"$0/cgroup.procs" && exec unshare --fork --kill-child --pid --mount --uts --ipc --net --cgroup \
+    --propagation private "$@"' "$group" bash "$LAB/dhcp/machine.sh" "$RUN/dhcp" "$MACHINE" "$DHCP_SUBNET" "${DHCP_DIRECTORY[$MACHINE]}" ${DHCP_UNITS[$MACHINE]}
 }
 
 # machine_pid is the init of the machine as seen from outside: the only child of unshare.
 machine_pid() {
   local pid child
-  pid=$(pid_of dhcp) || return 1
+  pid=$(pid_of "dhcp-$MACHINE") || return 1
   { child=$(<"/proc/$pid/task/$pid/children"); } 2>/dev/null || return 1
   [[ -n $child ]] || return 1
   printf '%s\n' "${child%% *}"
@@ -63,7 +76,7 @@ machine_pid() {
 # of it: a process of ours in there would keep it from being removed.
 in_machine() {
   local pid
-  pid=$(pid_of dhcp-init) || return 1
+  pid=$(pid_of "dhcp-$MACHINE-init") || return 1
   nsenter -t "$pid" -m -p -u -i -n env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"
 }
 
@@ -71,34 +84,39 @@ machine_ready() {
   local pid
   pid=$(machine_pid) || return 1
   [[ $(<"/proc/$pid/comm") == systemd ]] || return 1
-  [[ -f $RUN/pids/dhcp-init ]] || remember dhcp-init "$pid"
-  in_machine systemctl is-active ssh dnsmasq >/dev/null 2>&1
+  [[ -f $RUN/pids/dhcp-$MACHINE-init ]] || remember "dhcp-$MACHINE-init" "$pid"
+  # shellcheck disable=SC2086 # the units are words
+  in_machine systemctl is-active ssh ${DHCP_UNITS[$MACHINE]} >/dev/null 2>&1
 }
 
 start_forward() {
-  SSH_PORT=$(free_port)
-  spawn ssh-forward socat "TCP4-LISTEN:$SSH_PORT,bind=127.0.0.1,reuseaddr,fork" \
-    "EXEC:nsenter --net=/proc/$(pid_of dhcp-init)/ns/net socat STDIO TCP4\\:127.0.0.1\\:22"
+  SSH_PORTS[$MACHINE]=$(free_port)
+  spawn "ssh-$MACHINE" socat "TCP4-LISTEN:${SSH_PORTS[$MACHINE]},bind=127.0.0.1,reuseaddr,fork" \
+    "EXEC:nsenter --net=/proc/$(pid_of "dhcp-$MACHINE-init")/ns/net socat STDIO TCP4\\:127.0.0.1\\:22"
 }
 
 forward_ready() {
-  local type
-  for type in ed25519 rsa; do
-    printf '[127.0.0.1]:%s %s\n' "$SSH_PORT" "$(cut -d' ' -f1,2 "$RUN/dhcp/keys/host_$type.pub")"
+  local type machine
+  for machine in "${!SSH_PORTS[@]}"; do
+    for type in ed25519 rsa; do
+      printf '[127.0.0.1]:%s %s\n' "${SSH_PORTS[$machine]}" "$(cut -d' ' -f1,2 "$RUN/dhcp/keys/host_$type.pub")"
+    done
   done >"$RUN/known_hosts"
   as_enroll true 2>/dev/null
 }
 
 # as_enroll COMMAND runs a command line over SSH as the tool's account.
 as_enroll() {
-  ssh -F none -p "$SSH_PORT" -i "$RUN/dhcp/keys/user" -o IdentitiesOnly=yes -o BatchMode=yes -o ConnectTimeout=5 \
+  ssh -F none -p "${SSH_PORTS[$MACHINE]}" -i "$RUN/dhcp/keys/user" -o IdentitiesOnly=yes -o BatchMode=yes -o ConnectTimeout=5 \
     -o UserKnownHostsFile="$RUN/known_hosts" -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes \
     enroll@127.0.0.1 "$@"
 }
 
 await_dhcp() {
-  await dhcp 60 machine_ready start_dhcp
-  start_forward
-  await ssh-forward 40 forward_ready start_forward
-  as_enroll sudo -n systemctl reload dnsmasq
+  for MACHINE in "${DHCP_MACHINES[@]}"; do
+    await "dhcp-$MACHINE" 60 machine_ready start_machine
+    start_forward
+    await "ssh-$MACHINE" 40 forward_ready start_forward
+    as_enroll sudo -n systemctl restart "${DHCP_UNITS[$MACHINE]%% *}"
+  done
 }

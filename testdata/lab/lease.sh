@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Asks the lab's dnsmasq for a lease, as a BMC on its wire with the given MAC would.
-# Prints the address; exit 1 when nobody answers.
+# Asks a DHCP server of the lab for a lease, as a BMC on its wire with the given MAC
+# would. Prints address and host name; exit 1 when nobody answers.
 #
-# usage: lease.sh MAC
+# usage: lease.sh MAC [dnsmasq|kea|isc]
 set -euo pipefail
 
 LAB=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -12,8 +12,9 @@ LAB=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$LAB/dhcp.sh"
 
 exec 3>&1
-mac=${1:?usage: lease.sh MAC}
-running || die 'the lab is not up; run make lab-up first'
+mac=${1:?usage: lease.sh MAC [dnsmasq|kea|isc]}
+MACHINE=${2:-dnsmasq}
+pid_of "dhcp-$MACHINE-init" >/dev/null || die 'the lab is not up; run make lab-up first'
 # shellcheck disable=SC2016 # expanded inside the machine
 in_machine ip netns exec bmc1 bash -c '
   ip link set eth0 down && ip link set eth0 address "$1" && ip link set eth0 up

@@ -10,7 +10,8 @@ LOGS=$RUN/logs
 PHASE='' LOG=''
 
 # Everything that runs when the lab is up.
-PARTS=(postgres redis netbox ironic redfish ramdisk vault dhcp dhcp-init ssh-forward)
+PARTS=(postgres redis netbox ironic redfish ramdisk vault
+  dhcp-{dnsmasq,kea,isc} dhcp-{dnsmasq,kea,isc}-init ssh-{dnsmasq,kea,isc})
 
 say() { printf '%s\n' "$*" >&3; }
 
@@ -112,14 +113,16 @@ names() {
 # stop_all ends everything that was started and removes what lies outside $RUN.
 stop_all() {
   local name pid i
-  # The init of the DHCP machine ignores TERM (systemd would only execute itself
-  # anew) and takes everything in its namespaces along.
-  if pid=$(pid_of dhcp-init); then kill -KILL "$pid" 2>/dev/null || true; fi
   for name in $(names); do
-    # PostgreSQL waits for its clients on TERM and ends at once on INT.
-    if pid=$(pid_of "$name"); then
-      if [[ $name == postgres ]]; then kill -INT "$pid" || true; else kill -TERM -- "-$pid" 2>/dev/null || true; fi
-    fi
+    pid=$(pid_of "$name") || continue
+    case $name in
+      # The init of a DHCP machine ignores TERM (systemd would only execute itself
+      # anew) and takes everything in its namespaces along.
+      *-init) kill -KILL "$pid" 2>/dev/null || true ;;
+      # PostgreSQL waits for its clients on TERM and ends at once on INT.
+      postgres) kill -INT "$pid" || true ;;
+      *) kill -TERM -- "-$pid" 2>/dev/null || true ;;
+    esac
   done
   for ((i = 0; i < 80; i++)); do
     for name in $(names); do
@@ -133,21 +136,22 @@ stop_all() {
     if pid=$(pid_of "$name"); then kill -KILL -- "-$pid" 2>/dev/null || true; fi
     rm -f "$RUN/pids/$name"
   done
-  remove_cgroup
+  remove_cgroups
   remove_scratch
 }
 
-# remove_cgroup takes away the control groups that the DHCP machine left, bottom up.
-remove_cgroup() {
+# remove_cgroups takes away the control groups that the DHCP machines left, bottom up.
+remove_cgroups() {
   local group i
-  [[ -f $RUN/cgroup ]] || return 0
-  group=$(<"$RUN/cgroup")
-  [[ $group == /sys/fs/cgroup/*enroll-lab-* ]] || return 0
-  for ((i = 0; i < 20; i++)); do
-    [[ -d $group ]] || break
-    find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || sleep 0.1
-  done
-  rm -f "$RUN/cgroup"
+  [[ -f $RUN/cgroups ]] || return 0
+  while read -r group; do
+    [[ $group == /sys/fs/cgroup/*enroll-lab-* ]] || continue
+    for ((i = 0; i < 20; i++)); do
+      [[ -d $group ]] || break
+      find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || sleep 0.1
+    done
+  done <"$RUN/cgroups"
+  rm -f "$RUN/cgroups"
 }
 
 # remove_scratch takes away the database and sockets, which lie outside the cache

@@ -24,13 +24,17 @@ write_env() {
   variable ${name}_REDFISH_SYSTEMS "$(fleet '" ".join(fleet.system(i) for i in range(1, fleet.SERVERS + fleet.SPARE + 1))')"
   variable ${name}_REDFISH_CA "$RUN/redfish/ca.pem"
   variable ${name}_SSH_HOST 127.0.0.1
-  variable ${name}_SSH_PORT "$SSH_PORT"
+  variable ${name}_SSH_PORT "${SSH_PORTS[dnsmasq]}"
   variable ${name}_SSH_USER enroll
   variable ${name}_SSH_KEY "$RUN/dhcp/keys/user"
   variable ${name}_SSH_KNOWN_HOSTS "$RUN/known_hosts"
-  variable ${name}_DHCP_DIRECTORY "$DHCP_HOSTSDIR"
+  variable ${name}_DHCP_DIRECTORY "${DHCP_DIRECTORY[dnsmasq]}"
   variable ${name}_DHCP_SUBNET "$DHCP_SUBNET/24"
   variable ${name}_DHCP_UNIT dnsmasq
+  variable ${name}_KEA_SSH_PORT "${SSH_PORTS[kea]}"
+  variable ${name}_KEA_DIRECTORY "${DHCP_DIRECTORY[kea]}"
+  variable ${name}_ISC_SSH_PORT "${SSH_PORTS[isc]}"
+  variable ${name}_ISC_DIRECTORY "${DHCP_DIRECTORY[isc]}"
   variable ${name}_VAULT_URL "http://127.0.0.1:$VAULT_PORT"
   variable ${name}_VAULT_TOKEN "$LAB_VAULT_TOKEN"
   variable ${name}_INVENTORY_DIR "$RUN/inventory"
@@ -89,12 +93,12 @@ site "lab1" {
 
   dhcp {
     host        = "127.0.0.1"
-    port        = $SSH_PORT
+    port        = ${SSH_PORTS[dnsmasq]}
     user        = "enroll"
     identity    = secret("ssh-config-dhcp", "private_key")
     known_hosts = secret("ssh-config-dhcp", "known_hosts")
     service     = "dnsmasq"
-    directory   = "$DHCP_HOSTSDIR"
+    directory   = "${DHCP_DIRECTORY[dnsmasq]}"
     subnets     = ["$DHCP_SUBNET/24"]
     settle      = "500ms"
     timeouts {

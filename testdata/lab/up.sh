@@ -68,8 +68,8 @@ phase 'start Ironic' ironic-start.log start_ironic
 phase 'restore NetBox' netbox-database.log restore_seeded
 phase 'start NetBox' netbox-start.log start_netbox
 phase 'start OpenBao' vault-start.log start_vault
-phase 'start DHCP machine' dhcp-start.log start_dhcp
-phase 'DHCP machine answers' dhcp-start.log await_dhcp
+phase 'start DHCP machines' dhcp-start.log start_dhcp
+phase 'DHCP machines answer' dhcp-start.log await_dhcp
 phase 'Redfish emulator answers' redfish-start.log await redfish 60 redfish_ready start_redfish
 phase 'OpenBao answers' vault-start.log await vault 30 vault_ready start_vault
 phase 'Ironic answers' ironic-start.log await ironic 120 ironic_ready start_ironic

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Runs as the first process of fresh pid, mount, uts, ipc, network and cgroup
 # namespaces and becomes a small Debian machine there: systemd with journal, dbus,
-# sudo, sshd and dnsmasq, on an overlay over the real root. Every write goes to a
-# tmpfs that vanishes with the namespaces.
+# sudo, sshd and one DHCP server, on an overlay over the real root. Every write goes
+# to a tmpfs that vanishes with the namespaces.
 #
-# usage: machine.sh WORK SUBNET HOSTSDIR   (WORK/keys holds the SSH keys)
+# usage: machine.sh WORK SERVER SUBNET DIRECTORY UNIT...   (WORK/keys holds the SSH keys)
 set -euo pipefail
 
-work=$1 subnet=$2 hostsdir=$3
+work=$1 server=$2 subnet=$3 directory=$4
+shift 4
+units=("$@")
 root=$work/mnt/root
 
 mount_root() {
@@ -59,8 +61,8 @@ wire() {
   mount --make-rprivate "$root/run/netns"
 }
 
-# units keeps of the real machine's services none: only what this target wants.
-units() {
+# target keeps of the real machine's services none: only what this target wants.
+target() {
   local unit etc=$root/etc/systemd/system
   rm -rf "${etc:?}"
   mkdir -p "$etc/enroll-lab.target.wants" "$root/etc/systemd/journald.conf.d"
@@ -70,7 +72,7 @@ Description=The DHCP machine of the enroll lab
 Requires=basic.target
 After=basic.target
 EOF
-  for unit in ssh dnsmasq dbus; do
+  for unit in ssh dbus "${units[@]}"; do
     ln -s "/lib/systemd/system/$unit.service" "$etc/enroll-lab.target.wants/$unit.service"
   done
   # What a machine without devices, seats and clock can't run.
@@ -98,20 +100,19 @@ identity() {
   hostname dhcp1
 }
 
-# account is the one that enroll logs in with: it owns the folder of host files,
-# reads the journal, and may restart, reload and check dnsmasq.
+# account is the one that enroll logs in with: it owns the folder of the
+# reservations, reads the journal, and may restart, reload and revive the server.
 account() {
+  local unit=${units[0]}
   chroot "$root" userdel -r enroll 2>/dev/null || true
   chroot "$root" useradd -m -s /bin/bash -G systemd-journal enroll
   # No password at all, yet not a locked account, which sshd would refuse.
   chroot "$root" usermod -p '*' enroll
-  cat >"$root/etc/sudoers.d/enroll" <<'EOF'
-enroll ALL=(root) NOPASSWD: /usr/bin/systemctl restart dnsmasq, /usr/bin/systemctl reload dnsmasq, /usr/bin/systemctl reset-failed dnsmasq
-enroll ALL=(root) NOPASSWD: /usr/bin/systemctl restart dnsmasq.service, /usr/bin/systemctl reload dnsmasq.service, /usr/bin/systemctl reset-failed dnsmasq.service
-enroll ALL=(root) NOPASSWD: /usr/share/dnsmasq/systemd-helper checkconfig, /usr/sbin/dnsmasq --test
+  cat >"$root/etc/sudoers.d/enroll" <<EOF
+enroll ALL=(root) NOPASSWD: /usr/bin/systemctl restart $unit, /usr/bin/systemctl reload $unit, /usr/bin/systemctl reset-failed $unit
 EOF
   chmod 0440 "$root/etc/sudoers.d/enroll"
-  chroot "$root" install -d -o enroll -g enroll -m 0755 "$hostsdir"
+  chroot "$root" install -d -o enroll -g enroll -m 0755 "$directory"
 }
 
 sshd() {
@@ -147,9 +148,61 @@ interface=br0
 except-interface=lo
 bind-interfaces
 dhcp-range=$subnet,static,255.255.255.0,1h
-dhcp-hostsdir=$hostsdir
+dhcp-hostsdir=$directory
 dhcp-authoritative
 log-dhcp
+EOF
+}
+
+# kea has no pool either. It reads the index, which lists the files of the hosts.
+kea() {
+  rm -f "$root"/var/lib/kea/*
+  printf '[\n]\n' >"$root$directory/index.json"
+  chroot "$root" chown enroll: "$directory/index.json"
+  cat >"$root/etc/kea/kea-dhcp4.conf" <<EOF
+// Reservations only: who has none gets no answer.
+{
+  "Dhcp4": {
+    "interfaces-config": { "interfaces": [ "br0" ] },
+    "control-socket": { "socket-type": "unix", "socket-name": "/run/kea/kea4-ctrl-socket" },
+    "lease-database": { "type": "memfile", "persist": true, "name": "/var/lib/kea/kea-leases4.csv" },
+    "valid-lifetime": 3600,
+    "authoritative": true,
+    // A BMC whose client-id changes would otherwise be refused its own address.
+    "match-client-id": false,
+    "host-reservation-identifiers": [ "hw-address" ],
+    "reservations-in-subnet": true,
+    "reservations-out-of-pool": true,
+    "subnet4": [
+      {
+        "id": 1,
+        "subnet": "$subnet/24",
+        "option-data": [ { "name": "routers", "data": "${subnet%.*}.1" } ],
+        "reservations": <?include "$directory/index.json"?>
+      }
+    ],
+    "loggers": [ { "name": "kea-dhcp4", "severity": "INFO", "output_options": [ { "output": "stdout", "pattern": "%-5p %m\\n" } ] } ]
+  }
+}
+EOF
+}
+
+# isc has no range either.
+isc() {
+  : >"$root$directory/index.conf"
+  chroot "$root" chown enroll: "$directory/index.conf"
+  printf 'INTERFACESv4="br0"\nINTERFACESv6=""\n' >"$root/etc/default/isc-dhcp-server"
+  rm -f "$root"/var/lib/dhcp/dhcpd.leases*
+  : >"$root/var/lib/dhcp/dhcpd.leases"
+  cat >"$root/etc/dhcp/dhcpd.conf" <<EOF
+# Reservations only: who has none gets no answer.
+authoritative;
+default-lease-time 3600;
+max-lease-time 43200;
+subnet $subnet netmask 255.255.255.0 {
+  option routers ${subnet%.*}.1;
+}
+include "$directory/index.conf";
 EOF
 }
 
@@ -167,8 +220,8 @@ mount_root
 mount_dev
 wire
 identity
-units
+target
 account
 sshd
-dnsmasq
+"$server"
 become_systemd
