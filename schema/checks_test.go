@@ -3,6 +3,8 @@ package schema
 import (
 	"strings"
 	"testing"
+
+	"github.com/enroll-dev/enroll/plan"
 )
 
 // TestChecks: each rule with what it takes and what it refuses. A refusal never
@@ -60,7 +62,7 @@ func TestSuggest(t *testing.T) {
 		"credentials": "credential", "credentail": "credential", "cafile": "ca_file", "tiemout": "timeout", "urll": "url", "uesr": "user",
 		"monitoring": "", "x": "", "": "", "url": "",
 	} {
-		if got := suggest(given, names); got != want {
+		if got := plan.Suggest(given, names); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}
 	}

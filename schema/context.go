@@ -185,7 +185,7 @@ func (c *contextCheck) object(path string, k contextKey, object map[string]any) 
 	}
 	for _, name := range sortedNames(object) {
 		if !slices.Contains(names, name) {
-			c.add(ContextMistake{Severity: Warning, Path: path + "." + name, Suggestion: suggest(cutText(name, 60), names),
+			c.add(ContextMistake{Severity: Warning, Path: path + "." + name, Suggestion: plan.Suggest(cutText(name, 60), names),
 				Detail: "is no key that enroll knows; nothing is done with it. Remove it, or correct its name"})
 		}
 	}
@@ -201,7 +201,7 @@ func (c *contextCheck) text(path string, k contextKey, v any) bool {
 	case isPlaceholder(s):
 		c.wrong(path, "is the placeholder %s, which a template leaves when it has nothing to write%s", shownJSON(v), forExample(k, ", or leave the key out"))
 	case len(k.enum) > 0 && !slices.Contains(k.enum, s):
-		c.add(ContextMistake{Severity: Error, Path: path, Detail: "is " + shownJSON(v) + ", not " + listed(k.enum, "or"), Suggestion: suggest(cutText(s, 60), k.enum)})
+		c.add(ContextMistake{Severity: Error, Path: path, Detail: "is " + shownJSON(v) + ", not " + listed(k.enum, "or"), Suggestion: plan.Suggest(cutText(s, 60), k.enum)})
 	case k.check != nil && k.check(s) != nil:
 		c.wrong(path, "%s", strings.TrimSuffix(k.check(s).Error(), "."))
 	default:

@@ -215,7 +215,7 @@ func (r *reporter) checkClasses(site *rawBlock) {
 			r.error(e.at, "Class of two Ironics", "The device class %s already belongs to ironic %s at %s. A class belongs to one Ironic; remove it from one of them.", quote(e.text), quote(before.block.label), place(before.at))
 			continue
 		case !slices.Contains(classes, e.text) && !r.broken:
-			meant := suggest(e.text, classes)
+			meant := plan.Suggest(e.text, classes)
 			managed[meant] = true
 			r.suggested(e.at, meant, "Unknown device class", "There is no device_class %s; there is %s.", quote(e.text), shownNames(classes))
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/enroll-dev/enroll/plan"
 )
 
 // rawBlock is a block laid over its row of the table: expressions with ranges,
@@ -141,7 +143,7 @@ func (r *reporter) unknownAttribute(spec *block, a *hclsyntax.Attribute) string 
 		return a.Name
 	}
 	names := append(spec.attributeNames(), spec.blockNames()...)
-	suggestion := suggest(a.Name, names)
+	suggestion := plan.Suggest(a.Name, names)
 	r.suggested(a.NameRange, suggestion, "Unsupported attribute", "%s has no attribute %s; it takes %s.", blockTitle(spec), quote(a.Name), takes(spec))
 	return suggestion
 }
@@ -155,7 +157,7 @@ func (r *reporter) decodeBlock(parent *rawBlock, blk *hclsyntax.Block) {
 			return
 		}
 		names := append(parent.spec.blockNames(), parent.spec.attributeNames()...)
-		suggestion := suggest(blk.Type, names)
+		suggestion := plan.Suggest(blk.Type, names)
 		parent.misspelt(suggestion)
 		r.suggested(blk.TypeRange, suggestion, "Unsupported block", "%s has no block %s; it takes %s.", blockTitle(parent.spec), quote(blk.Type), takes(parent.spec))
 		return
@@ -263,7 +265,7 @@ func (r *reporter) checkLabels(rows []*block, blk *hclsyntax.Block) *block {
 			served = append(served, row.variant)
 		}
 	}
-	r.suggested(blk.LabelRanges[0], suggest(label, served), "Unsupported label", "%s is no kind of %s block; write %s.", quote(label), blk.Type, listed(served, "or"))
+	r.suggested(blk.LabelRanges[0], plan.Suggest(label, served), "Unsupported label", "%s is no kind of %s block; write %s.", quote(label), blk.Type, listed(served, "or"))
 	return nil
 }
 

@@ -250,3 +250,11 @@ func listed(names []string, word string) string {
 	}
 	return strings.Join(quoted[:len(quoted)-1], ", ") + " " + word + " " + quoted[len(quoted)-1]
 }
+
+// didYouMean is the sentence for a suggestion, empty without one.
+func didYouMean(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " Did you mean " + quote(name) + "?"
+}

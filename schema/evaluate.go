@@ -291,7 +291,7 @@ func (r *reporter) checkReference(ref reference, sc *scope) bool {
 		return false
 	case !known:
 		roots := append(sortedNames(sc.values), "var", "local")
-		r.suggested(at, suggest(root, roots), "Unknown reference", "There is no %s. References begin with var, local or device; a text stands in quotes.", r.shown(at, root))
+		r.suggested(at, plan.Suggest(root, roots), "Unknown reference", "There is no %s. References begin with var, local or device; a text stands in quotes.", r.shown(at, root))
 		return false
 	case name == "" && len(ref.steps) == 1:
 		r.error(at, "Incomplete reference", "%s needs a name after a dot: it has %s.", quote(root), referable(value))
@@ -402,7 +402,7 @@ func (c *conversion) checkedText(at hcl.Range, s string) (any, bool) {
 				return s, true
 			}
 		}
-		c.r.suggested(at, suggest(s, spec.enum), "Unsuitable value", "%s must be %s.", quote(c.attr.name), listed(spec.enum, "or"))
+		c.r.suggested(at, plan.Suggest(s, spec.enum), "Unsuitable value", "%s must be %s.", quote(c.attr.name), listed(spec.enum, "or"))
 		return nil, false
 	}
 	if spec.check != nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/enroll-dev/enroll/plan"
 )
 
 // Topic is one thing of the language that can be explained.
@@ -65,7 +67,7 @@ func Explain(name string) (topics []Topic, suggestion string) {
 		names = append(names, t.Name)
 	}
 	if topics == nil {
-		suggestion = suggest(wanted, names)
+		suggestion = plan.Suggest(wanted, names)
 	}
 	return topics, suggestion
 }
@@ -101,7 +103,7 @@ func canonicalName(name string) string {
 			at = row
 			continue
 		}
-		if i+2 == len(parts) && suggest(parts[i+1], append(at.attributeNames(), at.blockNames()...)) != "" {
+		if i+2 == len(parts) && plan.Suggest(parts[i+1], append(at.attributeNames(), at.blockNames()...)) != "" {
 			continue // hardly a label
 		}
 		for _, row := range rows {

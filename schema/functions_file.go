@@ -159,7 +159,7 @@ func renderTemplate(name, text string, values cty.Value, functions map[string]fu
 	for _, ref := range looked.refs {
 		root := ref.steps.RootName()
 		if _, given := sc.values[root]; !given && looked.ok {
-			return cty.NilVal, templateError(ref.steps.SourceRange(), "There is no value "+quote(root)+"; it is given "+shownNames(sortedNames(sc.values))+"."+didYouMean(suggest(root, sortedNames(sc.values))))
+			return cty.NilVal, templateError(ref.steps.SourceRange(), "There is no value "+quote(root)+"; it is given "+shownNames(sortedNames(sc.values))+"."+didYouMean(plan.Suggest(root, sortedNames(sc.values))))
 		}
 	}
 	if !looked.ok || !r.fits(expr, looked, sc.context()) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/enroll-dev/enroll/plan"
 )
 
 // span is a piece of a file, in bytes.
@@ -266,7 +268,7 @@ func isSensitiveName(name string) bool {
 		}
 	}
 	for known := range secret {
-		if len(lower) >= 4 && editDistance(lower, known, 3) < 3 {
+		if len(lower) >= 4 && plan.EditDistance(lower, known, 3) < 3 {
 			return true
 		}
 	}

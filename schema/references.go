@@ -5,6 +5,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/enroll-dev/enroll/plan"
 )
 
 // reference is a name that an expression uses.
@@ -118,7 +120,7 @@ func (w *expressionWalk) scoped(name string) bool {
 
 func (w *expressionWalk) call(n *hclsyntax.FunctionCallExpr, secretOK bool) {
 	if _, known := w.functions[n.Name]; !known {
-		suggestion := suggest(n.Name, sortedNames(w.functions))
+		suggestion := plan.Suggest(n.Name, sortedNames(w.functions))
 		w.ok = false
 		w.r.suggested(n.NameRange, suggestion, "Unknown function", "There is no function %s.", w.r.shown(n.NameRange, n.Name))
 		return
@@ -163,7 +165,7 @@ func (r *reporter) checkPath(ref reference, value cty.Value) bool {
 				return true
 			}
 			names := sortedNames(ty.AttributeTypes())
-			r.suggested(attr.SrcRange, suggest(attr.Name, names), "Unknown reference", "%s has no %s; it has %s.", said, r.shown(attr.SrcRange, attr.Name), shownNames(names))
+			r.suggested(attr.SrcRange, plan.Suggest(attr.Name, names), "Unknown reference", "%s has no %s; it has %s.", said, r.shown(attr.SrcRange, attr.Name), shownNames(names))
 			return false
 		case ty.IsObjectType():
 			value = value.GetAttr(attr.Name)
@@ -172,7 +174,7 @@ func (r *reporter) checkPath(ref reference, value cty.Value) bool {
 				return true
 			}
 			names := sortedNames(value.AsValueMap())
-			r.suggested(attr.SrcRange, suggest(attr.Name, names), "Unknown reference", "%s has no %s; it has %s.", said, r.shown(attr.SrcRange, attr.Name), shownNames(names))
+			r.suggested(attr.SrcRange, plan.Suggest(attr.Name, names), "Unknown reference", "%s has no %s; it has %s.", said, r.shown(attr.SrcRange, attr.Name), shownNames(names))
 			return false
 		case ty.IsMapType():
 			value = value.Index(cty.StringVal(attr.Name))

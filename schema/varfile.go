@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/enroll-dev/enroll/plan"
 )
 
 // given is a value for a variable from outside of the site's folder.
@@ -146,7 +148,7 @@ func (r *reporter) unknownGiven(values map[string]given, vars map[string]cty.Val
 	for _, name := range names {
 		r.hide(values[name].at) // it may be a secret whose name was misspelt
 		d := r.warn(values[name].at, "Value for an unknown variable", "A value is given for the variable %s (%s), but the folder has no variable block of that name. It is not used.", quote(name), values[name].from)
-		d.Suggestion = suggest(name, sortedNames(vars))
+		d.Suggestion = plan.Suggest(name, sortedNames(vars))
 		d.Detail += didYouMean(d.Suggestion)
 	}
 }

@@ -147,7 +147,7 @@ func (s *session) readIntents(ctx context.Context, sel selection) error {
 	names := sel.names
 	if sel.all {
 		var err error
-		if names, err = s.netbox.Names(ctx, s.site); err != nil {
+		if names, err = s.netbox.Names(ctx, s.site, netbox.Filter{}); err != nil {
 			return err
 		}
 		if len(names) == 0 {

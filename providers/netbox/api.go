@@ -42,8 +42,27 @@ func (r *requests) devicesByName(ctx context.Context, site string, names []strin
 	return finish(resp, err)
 }
 
-func (r *requests) devicesByRole(ctx context.Context, site string, roleIDs []string, offset int32) error {
-	_, resp, err := r.api.DcimAPI.DcimDevicesList(ctx).Site([]string{site}).RoleId(roleIDs).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+// selector is what devices of a site are filtered by.
+type selector struct {
+	site     string
+	roleIDs  []string
+	rackIDs  []int32  // any of them
+	statuses []string // any of them
+	tags     []string // slugs; all of them
+}
+
+func (r *requests) devicesBy(ctx context.Context, sel selector, offset int32) error {
+	q := r.api.DcimAPI.DcimDevicesList(ctx).Site([]string{sel.site}).RoleId(sel.roleIDs)
+	if len(sel.rackIDs) > 0 {
+		q = q.RackId(sel.rackIDs)
+	}
+	if len(sel.statuses) > 0 {
+		q = q.Status(sel.statuses)
+	}
+	if len(sel.tags) > 0 {
+		q = q.Tag(sel.tags)
+	}
+	_, resp, err := q.Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
 	return finish(resp, err)
 }
 
@@ -77,8 +96,18 @@ func (r *requests) addressesByID(ctx context.Context, ids []int32, offset int32)
 	return finish(resp, err)
 }
 
-func (r *requests) tagsBySlug(ctx context.Context, slug string, offset int32) error {
-	_, resp, err := r.api.ExtrasAPI.ExtrasTagsList(ctx).Slug([]string{slug}).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+func (r *requests) tagsBySlug(ctx context.Context, slugs []string, offset int32) error {
+	_, resp, err := r.api.ExtrasAPI.ExtrasTagsList(ctx).Slug(slugs).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) tags(ctx context.Context, offset int32) error {
+	_, resp, err := r.api.ExtrasAPI.ExtrasTagsList(ctx).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) racks(ctx context.Context, site string, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimRacksList(ctx).Site([]string{site}).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
 	return finish(resp, err)
 }
 

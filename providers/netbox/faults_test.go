@@ -395,19 +395,19 @@ func TestMovingList(t *testing.T) {
 		s.AddDevice(host(n))
 	}
 	c := client(t, s.URL, s.Token)
-	names, err := c.Names(context.Background(), site())
+	names, err := c.Names(context.Background(), site(), netbox.Filter{})
 	if err != nil || len(names) != 5 {
 		t.Fatalf("%v %v", names, err)
 	}
 	body := `{"count":5,"next":null,"previous":null,"results":[]}`
 	s.Recorder.Reset()
 	s.Recorder.Inject(&exchange.Fault{Kind: exchange.Status, At: 4, Status: 200, Body: body})
-	if names, err = c.Names(context.Background(), site()); err != nil || len(names) != 5 {
+	if names, err = c.Names(context.Background(), site(), netbox.Filter{}); err != nil || len(names) != 5 {
 		t.Errorf("moved once: %v %v", names, err)
 	}
 	s.Recorder.Reset()
 	s.Recorder.Inject(&exchange.Fault{Kind: exchange.Status, Path: "/api/dcim/devices/", Status: 200, Body: body})
-	_, err = c.Names(context.Background(), site())
+	_, err = c.Names(context.Background(), site(), netbox.Filter{})
 	wantCode(t, err, plan.CodeNetBoxProtocol)
 }
 

@@ -3,7 +3,6 @@ package netbox
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -64,60 +63,6 @@ func (c *Client) Intents(ctx context.Context, site *plan.Site, names []string) (
 		failed = append(failed, plan.Diagnostic{Severity: plan.SeverityWarning, Fault: f})
 	}
 	return intents, failed, nil
-}
-
-// Names lists the devices of the site, sorted naturally, that have a role of
-// one of the site's device classes and a status that enrolment takes (staged or
-// active). It is what --all means.
-func (c *Client) Names(ctx context.Context, site *plan.Site) ([]string, error) {
-	slug := siteSlug(site)
-	if _, err := c.readSite(ctx, slug); err != nil {
-		return nil, err
-	}
-	var slugs []string
-	for _, class := range site.Classes {
-		if managed(site, class.Name) {
-			slugs = append(slugs, class.Roles...)
-		}
-	}
-	slices.Sort(slugs)
-	slugs = slices.Compact(slugs)
-	if len(slugs) == 0 {
-		return nil, nil
-	}
-	// By id, because a filter by a slug that NetBox does not have is a 400.
-	roles, err := listAll[fielded](ctx, c, slugFields, func(ctx context.Context, offset int32) error {
-		return c.api.rolesBySlug(ctx, slugs, offset)
-	})
-	if err != nil {
-		return nil, err
-	}
-	var ids []string
-	for _, r := range roles {
-		if slices.Contains(slugs, r.Slug) {
-			ids = append(ids, itoa(r.ID))
-		}
-	}
-	if len(ids) == 0 {
-		return nil, plan.NewFault(plan.CodeConfigInvalid, "NetBox shows none of the device roles %s that the device_class blocks list", strings.Join(slugs, ", ")).
-			With("url", c.base+"/dcim/device-roles/").WithHint("Write the slugs of NetBox's device roles in the device_class blocks; the token needs the permission dcim.view_devicerole.")
-	}
-	rows, err := listAll[listed](ctx, c, nameFields, func(ctx context.Context, offset int32) error {
-		return c.api.devicesByRole(ctx, slug, ids, offset)
-	})
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, d := range rows {
-		// NetBox also gives devices of child roles, and everything when it does
-		// not know a filter.
-		if d.Name != nil && *d.Name != "" && d.Site.Slug == slug && slices.Contains(slugs, d.Role.Slug) && eligible(string(d.Status)) {
-			names = append(names, *d.Name)
-		}
-	}
-	slices.SortFunc(names, compareNatural)
-	return slices.Compact(names), nil
 }
 
 func siteSlug(site *plan.Site) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/netbox"
 	"github.com/enroll-dev/enroll/providers/netbox/netboxtest"
 )
 
@@ -262,7 +263,7 @@ func TestNames(t *testing.T) {
 	devices[4].Site = "lab2"
 	devices[5].Role = "storage"
 	s := serve(t, netboxtest.Options{}, devices...)
-	names, err := client(t, s.URL, s.Token).Names(context.Background(), site())
+	names, err := client(t, s.URL, s.Token).Names(context.Background(), site(), netbox.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,14 +272,64 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// A filter narrows; what it names and does not exist is an error that suggests.
+func TestNamesByFilter(t *testing.T) {
+	devices := []netboxtest.Device{host(1), host(2), host(6), host(7), host(8)}
+	devices[0].Tags = []string{"wave-1"}
+	devices[1].Tags = []string{"wave-1", "burn-in"}
+	devices[2].Tags = []string{"burn-in"}
+	devices[3].Status = "planned"
+	devices[4].Role = "cpu-compute"
+	elsewhere := host(3)
+	elsewhere.Site, elsewhere.Rack = "lab2", "r09"
+	s := serve(t, netboxtest.Options{}, append(devices, elsewhere)...)
+	st := site()
+	st.Classes = append(st.Classes, plan.DeviceClass{Name: "COMPUTE_CPU", Roles: []string{"cpu-compute"}})
+	st.Ironics[0].DeviceClasses = append(st.Ironics[0].DeviceClasses, "COMPUTE_CPU")
+	for name, tc := range map[string]struct {
+		filter netbox.Filter
+		want   string // names, or
+		says   string // summary and way out of the fault
+	}{
+		"nothing":        {netbox.Filter{}, "gpu-001 gpu-002 gpu-006 gpu-008", ""},
+		"role":           {netbox.Filter{Roles: []string{"cpu-compute"}}, "gpu-008", ""},
+		"racks":          {netbox.Filter{Racks: []string{"r01"}}, "gpu-001 gpu-002", ""},
+		"two racks":      {netbox.Filter{Racks: []string{"r01", "r02"}}, "gpu-001 gpu-002 gpu-006 gpu-008", ""},
+		"tag":            {netbox.Filter{Tags: []string{"burn-in"}}, "gpu-002 gpu-006", ""},
+		"all tags":       {netbox.Filter{Tags: []string{"burn-in", "wave-1"}}, "gpu-002", ""},
+		"status":         {netbox.Filter{Statuses: []string{"planned"}}, "gpu-007", ""},
+		"nothing fits":   {netbox.Filter{Racks: []string{"r02"}, Tags: []string{"wave-1"}}, "", ""},
+		"unknown role":   {netbox.Filter{Roles: []string{"gpu-comptue"}}, "", `no device_class of site demo has the role "gpu-comptue"|Did you mean gpu-compute?`},
+		"role of SWITCH": {netbox.Filter{Roles: []string{"leaf"}}, "", `no ironic block of site demo manages the class of the role "leaf"|The roles that the site enrols are cpu-compute, gpu-compute.`},
+		"unknown rack":   {netbox.Filter{Racks: []string{"r01", "r2"}}, "", `site lab1 has no rack "r2"|Did you mean r02?`},
+		"foreign rack":   {netbox.Filter{Racks: []string{"rack nine"}}, "", `site lab1 has no rack "rack nine"|There are r01, r02.`},
+		"unknown tag":    {netbox.Filter{Tags: []string{"wave-[31m2"}}, "", `NetBox has no tag with the slug "wave-[31m2"|There are burn-in, ironic, wave-1.`},
+		"unknown status": {netbox.Filter{Statuses: []string{"stagged"}}, "", `NetBox has no device status "stagged"|Did you mean staged?`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			names, err := client(t, s.URL, s.Token).Names(context.Background(), st, tc.filter)
+			if tc.says != "" {
+				f := faultOf(t, err, plan.CodeConfigInvalid)
+				if got := f.Summary + "|" + f.WayOut(); got != tc.says {
+					t.Errorf("%s", got)
+				}
+				return
+			}
+			if err != nil || strings.Join(names, " ") != tc.want {
+				t.Errorf("%v %v", names, err)
+			}
+		})
+	}
+}
+
 // A site whose roles NetBox does not know must not look like an empty one.
 func TestNamesOfUnknownRoles(t *testing.T) {
 	s := serve(t, netboxtest.Options{})
-	_, err := client(t, s.URL, s.Token).Names(context.Background(), site())
+	_, err := client(t, s.URL, s.Token).Names(context.Background(), site(), netbox.Filter{})
 	wantCode(t, err, plan.CodeConfigInvalid)
 	st := site()
 	st.NetBox.Site = "nowhere"
-	_, err = client(t, s.URL, s.Token).Names(context.Background(), st)
+	_, err = client(t, s.URL, s.Token).Names(context.Background(), st, netbox.Filter{})
 	wantCode(t, err, plan.CodeConfigInvalid)
 }
 

@@ -41,7 +41,7 @@ func (c *Client) Probe(ctx context.Context, site *plan.Site) []providers.Finding
 		out = append(out, providers.Finding{What: "NetBox: view " + v.right, Fault: f})
 	}
 	out = append(out, c.probeChange(ctx))
-	names, err := c.Names(ctx, site)
+	names, err := c.Names(ctx, site, Filter{})
 	f := providers.Finding{What: fmt.Sprintf("NetBox: site %s and its device roles", siteSlug(site)), Fault: plan.AsFault(err)}
 	if err == nil {
 		f.Note = fmt.Sprintf("%d devices of the site's device classes", len(names))

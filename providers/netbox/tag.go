@@ -105,7 +105,7 @@ func runTag(ctx context.Context, c *Client, s *subject) plan.Result {
 }
 
 func (c *Client) tagID(ctx context.Context, slug string) (int64, *plan.Fault) {
-	ans, fail := c.once(ctx, call{fields: slugFields}, func(ctx context.Context) error { return c.api.tagsBySlug(ctx, slug, 0) })
+	ans, fail := c.once(ctx, call{fields: slugFields}, func(ctx context.Context) error { return c.api.tagsBySlug(ctx, []string{slug}, 0) })
 	if fail != nil {
 		return 0, fail.fault
 	}

@@ -19,7 +19,8 @@ var (
 		"serial", "oob_ip", "tags", "custom_fields", "config_context", "last_updated",
 	}
 	liveFields      = []string{"id", "name", "status", "tags", "last_updated"}
-	nameFields      = []string{"id", "name", "status", "role", "site"}
+	nameFields      = []string{"id", "name", "status", "role", "site", "rack", "tags"}
+	rackFields      = []string{"id", "name", "site"}
 	interfaceFields = []string{
 		"id", "name", "type", "device", "mgmt_only", "enabled", "mac_address", "primary_mac_address", "mac_addresses",
 		"connected_endpoints", "connected_endpoints_type", "connected_endpoints_reachable",
@@ -125,13 +126,31 @@ type listed struct {
 	Status choice  `json:"status"`
 	Role   *ref    `json:"role"`
 	Site   *ref    `json:"site"`
+	Rack   *ref    `json:"rack"`
+	Tags   []tag   `json:"tags"`
 }
 
 func (d *listed) ident() int64 { return d.ID }
 
 func (d *listed) check() error {
-	if d.ID <= 0 || d.Status == "" || d.Role == nil || d.Site == nil {
-		return fmt.Errorf("device %d: status, role or site is missing", d.ID)
+	if d.ID <= 0 || d.Status == "" || d.Role == nil || d.Site == nil || d.Tags == nil {
+		return fmt.Errorf("device %d: status, role, site or tags is missing", d.ID)
+	}
+	return nil
+}
+
+// rack is a rack as a Filter looks for it.
+type rack struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+	Site *ref   `json:"site"`
+}
+
+func (r *rack) ident() int64 { return r.ID }
+
+func (r *rack) check() error {
+	if r.ID <= 0 || r.Name == "" || r.Site == nil {
+		return fmt.Errorf("rack %d: name or site is missing", r.ID)
 	}
 	return nil
 }

@@ -235,6 +235,9 @@ var conformance = []struct {
 				t.Errorf("%s: %d, not %d", query, got, want)
 			}
 		}
+		if staged, active, both := count("status=staged"), count("status=active"), count("status=staged&status=active"); both != staged+active || both == 0 {
+			t.Errorf("%d staged, %d active, %d of either", staged, active, both)
+		}
 		bad := map[string]string{
 			"/api/dcim/devices/?site=nowhere":         "nowhere is not one of the available choices.",
 			"/api/dcim/devices/?role=nobody":          "nobody is not one of the available choices.",
@@ -251,6 +254,27 @@ var conformance = []struct {
 			if n := len(s.get(t, path).want(t, 200).results()); n != 0 {
 				t.Errorf("%s: %d", path, n)
 			}
+		}
+	}},
+	{"racks and tags", func(t *testing.T, s service) {
+		path, d := s.restore(t, written)
+		s.send(t, "PATCH", path, `{"tags":[{"slug":"ironic"}]}`).want(t, 200)
+		rack := d["rack"].(map[string]any)
+		racks := s.get(t, "/api/dcim/racks/?site="+siteSlug+"&limit=1000&ordering=id&fields=id,name,site").want(t, 200).results()
+		n := slices.IndexFunc(racks, func(r map[string]any) bool { return r["name"] == rack["name"] })
+		if n < 0 || racks[n]["id"] != rack["id"] || racks[n]["site"].(map[string]any)["slug"] != siteSlug {
+			t.Fatalf("rack %v is not among %v", rack, racks)
+		}
+		inRack := fmt.Sprintf("/api/dcim/devices/?site=%s&rack_id=%d&limit=1000", siteSlug, int(rack["id"].(float64)))
+		for query, want := range map[string]bool{"": true, "&tag=ironic": true, "&tag=ironic&tag=ipmi_exporter": false} {
+			list := s.get(t, inRack+query).want(t, 200).results()
+			if got := slices.ContainsFunc(list, func(r map[string]any) bool { return r["name"] == written }); got != want {
+				t.Errorf("%q: %s is listed: %t", query, written, got)
+			}
+		}
+		s.get(t, "/api/dcim/devices/?rack_id=999999").want(t, 400).says(t, "999999 is not one of the available choices.")
+		if n := len(s.get(t, "/api/dcim/racks/?site="+siteSlug+"&name=nope").want(t, 200).results()); n != 0 {
+			t.Errorf("%d racks nope", n)
 		}
 	}},
 	{"the bulk read in one list", func(t *testing.T, s service) {
@@ -541,7 +565,7 @@ var conformance = []struct {
 			t.Fatal(err)
 		}
 		ctx := context.Background()
-		names, err := c.Names(ctx, st)
+		names, err := c.Names(ctx, st, netbox.Filter{})
 		if err != nil || !slices.Contains(names, "gpu-021") || len(names) < 24 {
 			t.Fatalf("%v %v", names, err)
 		}
@@ -623,6 +647,7 @@ func TestConformance(t *testing.T) {
 	s := netboxtest.New(netboxtest.Options{})
 	defer s.Close()
 	s.AddTag("ironic")
+	s.AddTag("ipmi_exporter")
 	for n := 1; n <= 24; n++ {
 		s.AddDevice(labDevice(n))
 	}

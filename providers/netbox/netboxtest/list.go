@@ -38,6 +38,8 @@ type filter struct {
 	keys func(r row) []string
 	// fold brings a value and a key into the form in which they are compared.
 	fold func(string) string
+	// all: a row must have all the values, not any of them.
+	all bool
 }
 
 func number(value string) string {
@@ -68,6 +70,12 @@ func relation(exists func(value string) bool, get func(r row) []string) filter {
 	}}
 }
 
+// conjoined wants all values at once: NetBox's tag filter.
+func conjoined(f filter) filter {
+	f.all = true
+	return f
+}
+
 // boolean filters ignore what is neither true nor false.
 func boolean(get func(r row) bool) filter {
 	return filter{
@@ -88,7 +96,13 @@ func (f filter) matcher(values []string) func(r row) bool {
 		wanted[f.fold(v)] = true
 	}
 	return func(r row) bool {
-		return slices.ContainsFunc(f.keys(r), func(k string) bool { return wanted[f.fold(k)] })
+		found := map[string]bool{}
+		for _, k := range f.keys(r) {
+			if k = f.fold(k); wanted[k] {
+				found[k] = true
+			}
+		}
+		return len(found) > 0 && (!f.all || len(found) == len(wanted))
 	}
 }
 
@@ -128,6 +142,14 @@ func (s *Server) table(name string) (table, bool) {
 			})
 		}
 		t.filters = map[string]filter{"id": idFilter(), "slug": slug, "name": slug}
+	case "dcim/racks":
+		t.model = "Rack"
+		t.rows = func() []row {
+			return mapRows(s.racks, func(k *rackRow) row {
+				return row{id: k.id, name: k.name, raw: k, view: func(x *request) object { return x.rackView(k) }, updated: s.start}
+			})
+		}
+		t.filters = map[string]filter{"id": idFilter(), "name": slug, "site": relation(s.hasSite, func(r row) []string { return []string{r.raw.(*rackRow).site.Slug} })}
 	case "dcim/device-roles", "extras/tags":
 		t.model, t.filters = "DeviceRole", map[string]filter{"id": idFilter(), "slug": slug, "name": slug}
 		list := &s.roles
@@ -180,7 +202,15 @@ func (s *Server) deviceFilters() map[string]filter {
 			return slices.ContainsFunc(s.types, func(k *typeRow) bool { return id(k.id) == v })
 		}, func(r row) []string { return []string{id(dev(r).kind.id)} }),
 		"status": relation(func(v string) bool { return slices.Contains(statuses(), v) }, func(r row) []string { return []string{dev(r).Status} }),
-		"tag":    relation(func(v string) bool { return hasSlug(s.tags, v) }, func(r row) []string { return dev(r).slugs() }),
+		"tag":    conjoined(relation(func(v string) bool { return hasSlug(s.tags, v) }, func(r row) []string { return dev(r).slugs() })),
+		"rack_id": relation(func(v string) bool {
+			return slices.ContainsFunc(s.racks, func(k *rackRow) bool { return id(k.id) == v })
+		}, func(r row) []string {
+			if dev(r).rack == nil {
+				return nil
+			}
+			return []string{id(dev(r).rack.id)}
+		}),
 	}
 }
 

@@ -100,6 +100,7 @@ type state struct {
 	types      []*typeRow
 	roles      []*nameRow
 	tags       []*nameRow
+	racks      []*rackRow
 	devices    []*deviceRow
 	interfaces []*interfaceRow
 	byKey      map[string]*interfaceRow // device id and name
@@ -125,6 +126,12 @@ type nameRow struct {
 	name, slug string
 }
 
+type rackRow struct {
+	id   int64
+	name string
+	site *siteRow
+}
+
 type deviceRow struct {
 	id       int64
 	Device   // as it is now
@@ -132,7 +139,7 @@ type deviceRow struct {
 	kind     *typeRow
 	site     *siteRow
 	location int64
-	rack     int64
+	rack     *rackRow
 	platform int64
 	parent   int64
 	oob      *addressRow
@@ -168,7 +175,7 @@ func (s *Server) next(kind string) int64 {
 	return s.ids[kind]
 }
 
-// named gives the id of a thing that has nothing but a name (racks, platforms).
+// named gives the id of a thing that has nothing but a name (platforms).
 func (s *Server) named(kind, name string) int64 {
 	key := kind + "\x00" + name
 	if s.ids[key] == 0 {
@@ -185,6 +192,17 @@ func (s *Server) siteOf(slug string) *siteRow {
 	}
 	row := &siteRow{id: s.next("site"), Site: Site{Slug: slug}}
 	s.sites = append(s.sites, row)
+	return row
+}
+
+func (s *Server) rackOf(site *siteRow, name string) *rackRow {
+	for _, row := range s.racks {
+		if row.site == site && row.name == name {
+			return row
+		}
+	}
+	row := &rackRow{id: s.next("rack"), name: name, site: site}
+	s.racks = append(s.racks, row)
 	return row
 }
 
@@ -404,12 +422,12 @@ func (s *Server) Update(name string, change func(d *Device)) {
 
 // resolve makes what the description of a device names.
 func (s *Server) resolve(row *deviceRow) {
-	row.location, row.rack, row.platform, row.parent = 0, 0, 0, 0
+	row.location, row.rack, row.platform, row.parent = 0, nil, 0, 0
 	if row.Location != "" {
 		row.location = s.named("location", row.Location)
 	}
 	if row.Rack != "" {
-		row.rack = s.named("rack", row.Rack)
+		row.rack = s.rackOf(row.site, row.Rack)
 	}
 	if row.Platform != "" {
 		row.platform = s.named("platform", row.Platform)

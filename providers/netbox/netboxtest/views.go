@@ -147,8 +147,8 @@ func (x *request) deviceView(d *deviceRow) object {
 	if d.location != 0 {
 		out["location"] = x.nested("dcim/locations", d.location, d.Location, object{"slug": slugify(d.Location), "rack_count": 0, "_depth": 0})
 	}
-	if d.rack != 0 {
-		out["rack"] = x.nested("dcim/racks", d.rack, d.Rack, nil)
+	if d.rack != nil {
+		out["rack"] = x.nested("dcim/racks", d.rack.id, d.rack.name, nil)
 	}
 	if d.platform != 0 {
 		out["platform"] = x.nested("dcim/platforms", d.platform, d.Platform, object{"slug": d.Platform})
@@ -371,6 +371,15 @@ func (x *request) siteView(s *siteRow) object {
 		"id": s.id, "url": fmt.Sprintf("%s/api/dcim/sites/%d/", x.base(), s.id), "display": s.Slug, "name": s.Slug, "slug": s.Slug, "status": choiceOf("active"),
 		"description": "", "custom_fields": x.customFields("dcim.site", s.CustomFields), "tags": []object{}, "created": stamp(x.started), "last_updated": stamp(x.started),
 	}
+}
+
+func (x *request) rackView(r *rackRow) object {
+	out := x.nested("dcim/racks", r.id, r.name, object{
+		"display_url": x.pageOf("dcim/racks", r.id), "site": x.siteRef(r.site), "location": nil, "status": choiceOf("active"), "u_height": 42,
+		"tags": []object{}, "custom_fields": object{}, "created": stamp(x.started), "last_updated": stamp(x.started),
+		"device_count": x.countOf(func(d *deviceRow) bool { return d.rack == r }),
+	})
+	return out
 }
 
 func (x *request) namedView(kind string, r *nameRow) object {

@@ -1,24 +1,24 @@
-package schema
+package plan
 
-// suggest finds the name that was probably meant: the nearest one by edit
+// Suggest finds the name that was probably meant: the nearest one by edit
 // distance (a swap of neighbours counts once), if it is near enough for the
 // name's length. Of equals the first wins, so the caller's order decides.
-func suggest(given string, names []string) string {
+func Suggest(given string, names []string) string {
 	best, bestDistance := "", 1+max(1, min(3, len(given)/3))
 	for _, name := range names {
 		if name == given {
 			continue
 		}
-		if d := editDistance(given, name, bestDistance); d < bestDistance {
+		if d := EditDistance(given, name, bestDistance); d < bestDistance {
 			best, bestDistance = name, d
 		}
 	}
 	return best
 }
 
-// editDistance is the optimal string alignment distance, or limit when it is
+// EditDistance is the optimal string alignment distance, or limit when it is
 // not below it.
-func editDistance(a, b string, limit int) int {
+func EditDistance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
 	}
@@ -43,12 +43,4 @@ func editDistance(a, b string, limit int) int {
 		before, last = last, row
 	}
 	return min(last[len(b)], limit)
-}
-
-// didYouMean is the sentence for a suggestion, empty without one.
-func didYouMean(name string) string {
-	if name == "" {
-		return ""
-	}
-	return " Did you mean " + quote(name) + "?"
 }
