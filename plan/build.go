@@ -13,10 +13,8 @@ type Input struct {
 	World Snapshot
 	// Owners says who holds each device's node. A device without an entry has no
 	// Ironic that could own it.
-	Owners map[string]Ownership
-	// Targets keeps only steps whose address fits one of these globs, and what
-	// they need. Empty keeps all.
-	Targets    []string
+	Owners     map[string]Ownership
+	Selection  Selection         // keeps a part of the steps
 	Parameters map[string]string // operator parameters, recorded in the plan
 	// Failed are faults of devices that have no intent at all (not found), and of
 	// whole systems; an empty device name belongs to the run.
@@ -96,10 +94,12 @@ func Build(in Input) *Plan {
 		b.group(group)
 	}
 	b.blockFailed()
-	b.target()
 	b.number()
+	b.heads()
+	b.plan.narrow(b.in.Selection)
 	b.police()
-	b.link()
+	b.plan.link()
+	b.plan.judgeDevices()
 	b.record()
 	b.plan.Summary = Summarize(b.plan)
 	b.plan.ContentHash = ContentHash(b.plan)
@@ -376,73 +376,6 @@ func (b *builder) blockFailed() {
 	}
 }
 
-// target drops the steps that no target fits and that none of the fitting
-// needs.
-func (b *builder) target() {
-	if len(b.in.Targets) == 0 {
-		return
-	}
-	keep := map[*Step]bool{}
-	var mark func(*Step)
-	mark = func(s *Step) {
-		if keep[s] {
-			return
-		}
-		keep[s] = true
-		for _, n := range s.needs {
-			mark(n)
-		}
-	}
-	for _, s := range b.all() {
-		for _, pattern := range b.in.Targets {
-			if ok, err := s.Address.Match(pattern); err == nil && ok {
-				mark(s)
-			}
-		}
-	}
-	// What is written and not made live would be half a change: a shared step that
-	// serves a kept one is kept too, for that device alone.
-	kept := map[string]*Step{} // by address
-	for s := range keep {
-		kept[s.Address.String()] = s
-	}
-	for _, s := range b.shared {
-		if keep[s] || s.Blocked != nil {
-			continue
-		}
-		serves := map[string]string{} // device → the address that the step makes live
-		for _, because := range s.Because {
-			if k := kept[because]; k != nil {
-				serves[k.Address.Device] = because
-			}
-		}
-		if len(serves) == 0 {
-			continue
-		}
-		keep[s] = true
-		s.Serves, s.Because = s.Serves[:0], s.Because[:0]
-		for _, name := range b.names {
-			if at, ok := serves[name]; ok {
-				s.Serves, s.Because = append(s.Serves, name), append(s.Because, at)
-			}
-		}
-	}
-	b.plan.Scope.LeftOut = len(b.all()) - len(keep)
-	only := func(steps []*Step) []*Step {
-		var out []*Step
-		for _, s := range steps {
-			if keep[s] {
-				out = append(out, s)
-			}
-		}
-		return out
-	}
-	b.shared = only(b.shared)
-	for _, d := range b.devices {
-		d.steps = only(d.steps)
-	}
-}
-
 // all lists the steps in the plan's order: the site's own first, then device by
 // device.
 func (b *builder) all() []*Step {
@@ -466,6 +399,15 @@ func (b *builder) number() {
 		}
 		sort.Slice(s.Needs, func(i, j int) bool { return idLess(s.Needs[i], s.Needs[j]) })
 	}
+}
+
+// heads lists the devices, sorted.
+func (b *builder) heads() {
+	p := b.plan
+	for _, name := range b.names {
+		p.Devices = append(p.Devices, *b.devices[name].head)
+	}
+	sort.Slice(p.Devices, func(i, j int) bool { return p.Devices[i].Name < p.Devices[j].Name })
 }
 
 // police asks the site's policies, last: about what would really run.
@@ -493,20 +435,6 @@ func (b *builder) deviceOf(subject string) string {
 	return ""
 }
 
-// link tells each check after which step it runs.
-func (b *builder) link() {
-	// A check that runs later names the step after which it does.
-	byAddress := map[Address]string{}
-	for _, s := range b.plan.Steps {
-		if s.Action == ActionVerify && s.Blocked == nil {
-			byAddress[s.Address] = s.ID
-		}
-	}
-	for i, c := range b.plan.Checks {
-		b.plan.Checks[i].After = byAddress[c.Address]
-	}
-}
-
 func (b *builder) record() {
 	sc := b.in.Scope
 	p := b.plan
@@ -518,16 +446,11 @@ func (b *builder) record() {
 		p.Inputs.Settings[t.Intent.Name] = t.Settings.Hash()
 	}
 	p.Inputs.Objects = uniqueObjects(p.Inputs.Objects)
-	p.Scope = ScopeRecord{Site: sc.Site.Name, Targets: b.in.Targets, LeftOut: p.Scope.LeftOut, Parameters: b.in.Parameters, Toggles: map[string]bool{
+	p.Scope.Site, p.Scope.Parameters = sc.Site.Name, b.in.Parameters
+	p.Scope.Toggles = map[string]bool{
 		"configure_dhcp": sc.Site.ConfigureDHCP, "configure_bmc": sc.Site.ConfigureBMC,
 		"ironic_enrol": sc.Site.IronicEnrol, "record_platform_class": sc.Site.RecordPlatformClass,
-	}}
-	for _, name := range b.names {
-		d := b.devices[name]
-		d.head.Verdict = d.verdict(b.shared)
-		p.Devices = append(p.Devices, *d.head)
 	}
-	sort.Slice(p.Devices, func(i, j int) bool { return p.Devices[i].Name < p.Devices[j].Name })
 	for _, d := range p.Devices {
 		p.Scope.Devices = append(p.Scope.Devices, d.Name)
 	}
@@ -540,30 +463,6 @@ func (b *builder) record() {
 		}
 		return a.Severity < b.Severity // "error" sorts before "warning"
 	})
-}
-
-func (d *deviceState) verdict(shared []*Step) DeviceVerdict {
-	if d.failed != nil {
-		return d.head.Verdict
-	}
-	blocked := false
-	for _, s := range d.steps {
-		if s.Blocked == nil {
-			return VerdictChanges
-		}
-		blocked = true
-	}
-	for _, s := range shared {
-		for _, name := range s.Serves {
-			if name == d.head.Name && s.Blocked == nil {
-				return VerdictChanges
-			}
-		}
-	}
-	if blocked {
-		return VerdictBlocked
-	}
-	return VerdictClean
 }
 
 func uniqueObjects(objects []SourceObject) []SourceObject {

@@ -213,7 +213,7 @@ func TestBuildIntentFaultIsNeverRead(t *testing.T) {
 
 func TestBuildTargets(t *testing.T) {
 	sc := testScope("gpu-001", "gpu-002")
-	p := Build(Input{Scope: sc, Kinds: testKinds, World: world(sc, LiveAbsent()), Targets: []string{"gpu-002/dhcp.*", "*/dhcp.service"}})
+	p := Build(Input{Scope: sc, Kinds: testKinds, World: world(sc, LiveAbsent()), Selection: Selection{Targets: []string{"gpu-002/dhcp.*", "*/dhcp.service"}}})
 	want := []string{
 		"s1 lon14/dhcp.service run dependency needs [s2 s3]",
 		"s2 lon14/gpu-001/dhcp.reservation create absent needs []",

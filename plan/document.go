@@ -62,7 +62,11 @@ type ScopeRecord struct {
 	Site       string            `json:"site"`
 	Devices    []string          `json:"devices"`
 	Targets    []string          `json:"targets,omitempty"`
-	LeftOut    int               `json:"left_out,omitempty"` // steps that no target fits
+	Excludes   []string          `json:"excludes,omitempty"`
+	LeftOut    int               `json:"left_out,omitempty"`      // steps that the selection leaves out
+	Also       []Drawn           `json:"also_selected,omitempty"` // steps that no target fits, and others need
+	Excluded   []Drawn           `json:"excluded,omitempty"`      // steps that an exclude takes out, and what comes after them
+	Unmet      []string          `json:"unmet,omitempty"`         // targets of which excludes leave nothing
 	Toggles    map[string]bool   `json:"toggles"`
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
@@ -99,6 +103,8 @@ type DevicePlan struct {
 	// Unread counts the resources that could not be read or judged: nothing is
 	// known of them.
 	Unread int `json:"unread,omitempty"`
+	// LeftOut counts the steps that the plan's selection leaves out.
+	LeftOut int `json:"left_out,omitempty"`
 }
 
 // Severity of a diagnostic.

@@ -29,6 +29,11 @@ const (
 	ActionVerify     Action = "verify"
 )
 
+// Actions lists all actions in their order.
+func Actions() []Action {
+	return []Action{ActionCreate, ActionUpdate, ActionRun, ActionTransition, ActionWait, ActionVerify}
+}
+
 // Mutates reports whether the action may write.
 func (a Action) Mutates() bool { return a != ActionVerify && a != ActionWait }
 

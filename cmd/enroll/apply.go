@@ -49,7 +49,7 @@ func (a *app) applyCommand() *cobra.Command {
 	cmd.ValidArgsFunction = a.completeDevices
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all devices of the site's device classes")
-	cmd.Flags().StringArrayVar(&f.targets, "target", nil, "only steps whose address fits this glob, and what they need")
+	f.register(cmd, "target")
 	cmd.Flags().BoolVar(&f.autoApprove, "auto-approve", false, "do not ask; for scripts")
 	cmd.Flags().StringArrayVar(&f.approved, "approve", nil, "approve what this policy of the site asks approval for")
 	_ = cmd.RegisterFlagCompletionFunc("approve", a.completePolicies) // the flag exists
@@ -91,8 +91,8 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if err := f.checkApply(); err != nil {
 		return err
 	}
-	if len(f.targets) > 0 {
-		return usageError{errors.New("a plan file is applied as it was reviewed; give --target to enroll plan")}
+	if !f.selection().None() {
+		return usageError{errors.New("a plan file is applied as it was reviewed; enroll show PLANFILE --select GLOB --out FILE derives a smaller one")}
 	}
 	p, err := readPlan(path)
 	if err != nil {

@@ -113,6 +113,22 @@ func (a *app) completeDevices(_ *cobra.Command, args []string, typed string) ([]
 	return out, cobra.ShellCompDirectiveDefault
 }
 
+// completeSelection offers the words that a selection can be made of, and leaves
+// addresses to the person.
+func completeSelection(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	for _, kind := range plan.KindNames() {
+		out = append(out, "kind:"+kind)
+	}
+	for _, action := range plan.Actions() {
+		out = append(out, "action:"+string(action))
+	}
+	for _, effect := range plan.Effects() {
+		out = append(out, "effect:"+string(effect))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
 // completePolicies offers the policies of the site.
 func (a *app) completePolicies(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	file, diags := a.load(a.siteDir)

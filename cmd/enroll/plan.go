@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,11 +16,36 @@ import (
 
 type planFlags struct {
 	shape
+	selectFlags
 	all      bool
 	out      string
-	targets  []string
 	detailed bool
 	life     time.Duration
+}
+
+// selectFlags narrow a plan.
+type selectFlags struct {
+	targets  []string
+	excludes []string
+}
+
+func (f *selectFlags) register(cmd *cobra.Command, target string) {
+	cmd.Flags().StringArrayVar(&f.targets, target, nil, "only the steps that fit, and what they need: a glob over addresses (gpu-017/bmc.*, dhcp.reservation), kind:GLOB, action:GLOB or effect:GLOB")
+	cmd.Flags().StringArrayVar(&f.excludes, "exclude", nil, "without the steps that fit, and without what comes after them; globs as for --"+target)
+	for _, name := range []string{target, "exclude"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, completeSelection) // the flag exists
+	}
+}
+
+func (f *selectFlags) selection() plan.Selection {
+	return plan.Selection{Targets: f.targets, Excludes: f.excludes}
+}
+
+func (f *selectFlags) check() error {
+	if err := f.selection().Check(); err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
 func (a *app) planCommand() *cobra.Command {
@@ -60,7 +86,7 @@ func (a *app) planCommand() *cobra.Command {
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all devices of the site's device classes")
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the plan to this file, for enroll apply")
-	cmd.Flags().StringArrayVar(&f.targets, "target", nil, "only steps whose address fits this glob (gpu-017/bmc.*, dhcp.reservation), and what they need")
+	f.register(cmd, "target")
 	cmd.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit 2 when there is something to do")
 	cmd.Flags().DurationVar(&f.life, "expires", plan.DefaultLife, "how long the plan may be applied")
 	return cmd
@@ -81,16 +107,7 @@ func (f *planFlags) check(names []string) error {
 	if f.life <= 0 {
 		return usageError{fmt.Errorf("--expires must be longer than zero")}
 	}
-	return checkTargets(f.targets)
-}
-
-func checkTargets(patterns []string) error {
-	for _, p := range patterns {
-		if _, err := (plan.Address{Site: "s", Device: "d", System: "x", Kind: "k"}).Match(p); err != nil {
-			return usageError{err}
-		}
-	}
-	return nil
+	return f.selectFlags.check()
 }
 
 // plan reads the world and builds the sealed plan. It returns the session also
@@ -105,7 +122,7 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 		return nil, s, err
 	}
 	created := a.sys.now().UTC().Truncate(time.Second)
-	p, err := s.build(ctx, f.targets, created)
+	p, err := s.build(ctx, f.selection(), created)
 	if err != nil {
 		return nil, s, err
 	}
@@ -115,43 +132,61 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 	return p, s, nil
 }
 
-// build reads all systems and judges them. Ownership comes first; nothing here
-// is handed anything that could write.
-func (s *session) build(ctx context.Context, targets []string, now time.Time) (*plan.Plan, error) {
-	owners := s.router.Ownership(ctx, s.scope)
-	desired := plan.Desired(s.scope, s.kinds)
-	if err := fitTargets(targets, desired); err != nil {
-		return nil, err
-	}
-	world := s.router.Read(ctx, s.scope, desired)
-	if err := ctx.Err(); err != nil {
-		return nil, plan.NewFault(plan.CodeInterrupted, "planning was interrupted").Because(err)
-	}
-	return plan.Build(plan.Input{
-		Scope: s.scope, Kinds: s.kinds, World: world, Owners: owners, Targets: targets,
-		Failed: s.failed, Now: now, Tool: plan.Tool{Name: "enroll", Version: version}, Statistics: s.statistics(),
-	}), nil
+// live is what planning is handed: it reads, and has nothing that could write.
+type live interface {
+	Read(ctx context.Context, sc *plan.Scope, resources []plan.Resource) plan.Snapshot
+	Ownership(ctx context.Context, sc *plan.Scope) map[string]plan.Ownership // by device name
 }
 
-// fitTargets refuses a glob that fits nothing: silence would read as "nothing to
-// do".
-func fitTargets(patterns []string, resources []plan.Resource) error {
-	for _, p := range patterns {
-		found := len(resources) == 0 // every device has a fault, which is reported instead
-		for _, r := range resources {
-			if ok, err := r.Address.Match(p); err != nil {
-				return usageError{err}
-			} else if ok {
-				found = true
-				break
+// build reads all systems and judges them.
+func (s *session) build(ctx context.Context, sel plan.Selection, now time.Time) (*plan.Plan, error) {
+	in, err := survey(ctx, s.router, plan.Input{
+		Scope: s.scope, Kinds: s.kinds, Selection: sel, Failed: s.failed, Now: now, Tool: plan.Tool{Name: "enroll", Version: version},
+	})
+	if err != nil {
+		return nil, err
+	}
+	in.Statistics = s.statistics()
+	p := plan.Build(in)
+	if err := p.CheckSelection(); err != nil {
+		return nil, usageError{err}
+	}
+	return p, nil
+}
+
+// survey reads what a plan is made of. Ownership comes first.
+func survey(ctx context.Context, l live, in plan.Input) (plan.Input, error) {
+	in.Owners = l.Ownership(ctx, in.Scope)
+	desired := plan.Desired(in.Scope, in.Kinds)
+	if err := fitSelection(in.Selection, desired); err != nil {
+		return in, err
+	}
+	in.World = l.Read(ctx, in.Scope, desired)
+	if err := ctx.Err(); err != nil {
+		return in, plan.NewFault(plan.CodeInterrupted, "planning was interrupted").Because(err)
+	}
+	return in, nil
+}
+
+// fitSelection refuses a glob over addresses that fits nothing: a mistyped target
+// would read as "nothing to do", a mistyped exclude would leave nothing out.
+func fitSelection(sel plan.Selection, resources []plan.Resource) error {
+	if len(resources) == 0 {
+		return nil // every device has a fault, which is reported instead
+	}
+	for flag, patterns := range map[string][]string{"target": sel.Targets, "exclude": sel.Excludes} {
+		for _, p := range patterns {
+			if !plan.IsAddressPattern(p) || slices.ContainsFunc(resources, func(r plan.Resource) bool {
+				ok, err := r.Address.Match(p)
+				return err == nil && ok
+			}) {
+				continue
 			}
-		}
-		if !found {
 			examples := make([]string, 0, 4)
 			for _, r := range resources[:min(4, len(resources))] {
 				examples = append(examples, r.Address.String())
 			}
-			return usageError{fmt.Errorf("--target %q fits no address of these devices; addresses look like %s", p, strings.Join(examples, ", "))}
+			return usageError{fmt.Errorf("--%s %q fits no address of these devices; addresses look like %s", flag, p, strings.Join(examples, ", "))}
 		}
 	}
 	return nil

@@ -20,8 +20,9 @@ func Markdown(w io.Writer, p *plan.Plan, maxBytes int) error {
 	if n := len(p.Errors()); n > 0 {
 		fmt.Fprintf(&head, "> This plan is incomplete: %s. Nothing will be done to the devices concerned.\n\n", plural(n, "fault"))
 	}
-	if n := p.Scope.LeftOut; len(p.Scope.Targets) > 0 {
-		fmt.Fprintf(&head, "Narrowed by `--target`: %s not shown and not run.\n\n", plural(n, "further step"))
+	if lines := narrowed(p.Scope, false); len(lines) > 0 {
+		head.WriteString(fold(lines[0], strings.Join(lines, "\n")))
+		head.WriteString("\n")
 	}
 	if line := idle(p); line != "" {
 		head.WriteString(line + "\n\n")

@@ -24,8 +24,8 @@ func Text(w io.Writer, p *plan.Plan, o TextOptions) error {
 	t := &textWriter{o: o}
 	g := group(p)
 	t.f("Site %s, %s, by enroll %s, valid until %s\n", Clean(p.Scope.Site), plural(len(p.Devices), "device"), Clean(p.Tool.Version), p.Expires.UTC().Format(time.RFC3339))
-	if n := p.Scope.LeftOut; len(p.Scope.Targets) > 0 {
-		t.f("Narrowed by --target %s: %s not shown and not run\n", Clean(strings.Join(p.Scope.Targets, " --target ")), plural(n, "further step"))
+	for _, line := range narrowed(p.Scope, o.Full) {
+		t.f("%s\n", line)
 	}
 	t.site(g)
 	for _, d := range p.Devices {
@@ -68,7 +68,7 @@ func unremarkable(d plan.DevicePlan, g byDevice) bool {
 		return false
 	}
 	for _, c := range g.checks[d.Name] {
-		if c.Verdict != plan.CheckPass {
+		if c.Verdict != plan.CheckPass && (c.Verdict != plan.CheckUnknown || d.LeftOut == 0) {
 			return false
 		}
 	}
@@ -77,8 +77,17 @@ func unremarkable(d plan.DevicePlan, g byDevice) bool {
 
 func (t *textWriter) asWanted(d plan.DevicePlan, g byDevice) string {
 	text := "= " + plural(d.Unchanged, "resource") + " as wanted"
-	if n := len(g.checks[d.Name]); n > 0 {
+	n := 0
+	for _, c := range g.checks[d.Name] {
+		if c.Verdict == plan.CheckPass {
+			n++
+		}
+	}
+	if n > 0 {
 		text += ", " + t.color(green, "✓") + " " + plural(n, "check") + " passed"
+	}
+	if d.LeftOut > 0 {
+		text += ", " + plural(d.LeftOut, "step") + " left out"
 	}
 	return text
 }
@@ -113,6 +122,9 @@ func (t *textWriter) device(d plan.DevicePlan, g byDevice) {
 	}
 	if d.Unchanged > 0 {
 		t.f("  = %s as wanted\n", plural(d.Unchanged, "resource"))
+	}
+	if d.LeftOut > 0 {
+		t.f("  - %s left out by the selection\n", plural(d.LeftOut, "step"))
 	}
 	if d.Unread > 0 {
 		t.f("  %s %s could not be read; nothing is known of them\n", t.color(red, "✗"), plural(d.Unread, "resource"))

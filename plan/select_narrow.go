@@ -1,0 +1,249 @@
+package plan
+
+import "slices"
+
+// narrowing is the state of narrowing one plan.
+type narrowing struct {
+	sel   Selection
+	steps []*Step
+	byID  map[string]*Step
+	// live are the shared steps that make a step live, by its address.
+	live map[string][]*Step
+	out  map[*Step]Drawn // left out by the excludes
+	keep map[*Step]Drawn // kept; a zero By: of itself
+	// serves are the devices for which a shared step is kept.
+	serves map[*Step]map[string]bool
+}
+
+// narrow drops the steps that the selection leaves out, records what it took
+// along or left out beside, and numbers what stays anew. The steps must be
+// numbered; they are changed.
+func (p *Plan) narrow(sel Selection) {
+	if sel.None() {
+		return
+	}
+	n := &narrowing{sel: sel, steps: p.Steps, byID: map[string]*Step{}, live: map[string][]*Step{}, out: map[*Step]Drawn{}, keep: map[*Step]Drawn{}, serves: map[*Step]map[string]bool{}}
+	for _, s := range p.Steps {
+		n.byID[s.ID] = s
+		if s.Address.Shared() && s.Blocked == nil {
+			for _, made := range s.Because {
+				n.live[made] = append(n.live[made], s)
+			}
+		}
+	}
+	n.exclude()
+	n.choose()
+	n.record(p)
+	p.Steps = n.renumber()
+}
+
+// exclude finds the steps that are left out: those that fit, and what needs them,
+// until nothing changes.
+func (n *narrowing) exclude() {
+	for _, s := range n.steps {
+		if pattern, ok := s.fitting(n.sel.Excludes); ok {
+			n.out[s] = Drawn{Address: s.Address, Pattern: pattern}
+		}
+	}
+	for changed := len(n.out) > 0; changed; {
+		changed = false
+		for _, s := range n.steps {
+			if _, gone := n.out[s]; gone {
+				continue
+			}
+			if by := n.missing(s); by != nil {
+				n.out[s], changed = Drawn{Address: s.Address, By: by.Address}, true
+			}
+		}
+	}
+}
+
+// missing gives the step without which a step cannot be: one that it needs, or the
+// shared one that would make live what it writes. A shared step can be as long
+// as a device is left that it serves.
+func (n *narrowing) missing(s *Step) *Step {
+	if s.Address.Shared() {
+		var by *Step
+		for _, device := range s.Serves {
+			if by = n.cutOff(s, device); by == nil {
+				return nil
+			}
+		}
+		if s.Reason == ReasonPending {
+			return nil // it is due whoever is served
+		}
+		return by
+	}
+	for _, id := range s.Needs {
+		if by := n.cutOff(n.byID[id], s.Address.Device); by != nil {
+			return by
+		}
+	}
+	for _, shared := range n.live[s.Address.String()] {
+		if _, gone := n.out[shared]; gone && s.Blocked == nil {
+			return shared
+		}
+	}
+	return nil
+}
+
+// cutOff gives what is left out of a step as far as a device is concerned: the
+// step itself, or what a shared step needs of that device.
+func (n *narrowing) cutOff(s *Step, device string) *Step {
+	if _, gone := n.out[s]; gone {
+		return s
+	}
+	if !s.Address.Shared() {
+		return nil
+	}
+	for _, id := range s.Needs {
+		need := n.byID[id]
+		if _, gone := n.out[need]; gone && need.Address.Device == device {
+			return need
+		}
+	}
+	return nil
+}
+
+// choose keeps what fits a target, and what that needs.
+func (n *narrowing) choose() {
+	var direct []*Step
+	for _, s := range n.steps {
+		if _, gone := n.out[s]; gone {
+			continue
+		}
+		if _, fits := s.fitting(n.sel.Targets); fits || len(n.sel.Targets) == 0 {
+			n.keep[s] = Drawn{}
+			direct = append(direct, s)
+		}
+	}
+	for _, s := range direct {
+		if !s.Address.Shared() {
+			n.follow(s)
+			continue
+		}
+		for _, device := range s.Serves {
+			if n.cutOff(s, device) == nil {
+				n.keepFor(s, device, s)
+			}
+		}
+	}
+}
+
+// follow keeps what a kept step of a device needs, and what makes it live.
+func (n *narrowing) follow(s *Step) {
+	for _, id := range s.Needs {
+		if need := n.byID[id]; need.Address.Shared() {
+			n.keepFor(need, s.Address.Device, s)
+		} else {
+			n.draw(need, s)
+		}
+	}
+	if s.Blocked != nil {
+		return
+	}
+	for _, shared := range n.live[s.Address.String()] {
+		n.keepFor(shared, s.Address.Device, s)
+	}
+}
+
+func (n *narrowing) draw(s, by *Step) {
+	if _, kept := n.keep[s]; kept {
+		return
+	}
+	n.keep[s] = Drawn{Address: s.Address, By: by.Address}
+	n.follow(s)
+}
+
+// keepFor keeps a shared step for one device, with what it needs of that device:
+// what the others wait for is not drawn along.
+func (n *narrowing) keepFor(s *Step, device string, by *Step) {
+	if n.serves[s][device] {
+		return
+	}
+	if n.serves[s] == nil {
+		n.serves[s] = map[string]bool{}
+	}
+	n.serves[s][device] = true
+	if _, kept := n.keep[s]; !kept {
+		n.keep[s] = Drawn{Address: s.Address, By: by.Address}
+	}
+	for _, id := range s.Needs {
+		switch need := n.byID[id]; {
+		case need.Address.Shared():
+			n.keepFor(need, device, s)
+		case need.Address.Device == device:
+			n.draw(need, s)
+		}
+	}
+}
+
+// record says in the plan's scope what the selection did.
+func (n *narrowing) record(p *Plan) {
+	sc := &p.Scope
+	if len(n.sel.Targets) > 0 {
+		sc.Targets = n.sel.Targets
+	}
+	sc.Excludes = append(slices.Clone(sc.Excludes), n.sel.Excludes...)
+	sc.Also, sc.Excluded = slices.Clone(sc.Also), slices.Clone(sc.Excluded)
+	met, asked := map[string]bool{}, map[string]bool{}
+	left := map[string]int{}
+	for _, s := range n.steps {
+		d, kept := n.keep[s]
+		for _, target := range n.sel.Targets {
+			if s.Fits(target) {
+				asked[target], met[target] = true, met[target] || kept
+			}
+		}
+		if kept {
+			if d.By != (Address{}) {
+				sc.Also = append(sc.Also, d)
+			}
+			continue
+		}
+		if gone, ok := n.out[s]; ok {
+			sc.Excluded = append(sc.Excluded, gone)
+		}
+		left[s.Address.Device]++
+		sc.LeftOut++
+	}
+	sc.Unmet = nil
+	for _, target := range n.sel.Targets {
+		if asked[target] && !met[target] {
+			sc.Unmet = append(sc.Unmet, target)
+		}
+	}
+	for i := range p.Devices {
+		p.Devices[i].LeftOut += left[p.Devices[i].Name]
+	}
+}
+
+// renumber gives the kept steps, cut down to what is kept, with ids without gaps.
+func (n *narrowing) renumber() []*Step {
+	var kept []*Step
+	ids, addresses := map[string]string{}, map[string]bool{}
+	for _, s := range n.steps {
+		if _, ok := n.keep[s]; ok {
+			kept = append(kept, s)
+			ids[s.ID], addresses[s.Address.String()] = stepID(len(kept)), true
+		}
+	}
+	for _, s := range kept {
+		if s.Address.Shared() && s.Blocked == nil && s.Reason != ReasonPending {
+			s.Serves = without(s.Serves, func(name string) bool { return !n.serves[s][name] })
+			s.Because = without(s.Because, func(at string) bool {
+				a, err := ParseAddress(at)
+				return err == nil && !addresses[a.String()]
+			})
+		}
+		s.ID = ids[s.ID]
+		var needs []string
+		for _, id := range s.Needs {
+			if ids[id] != "" {
+				needs = append(needs, ids[id])
+			}
+		}
+		s.Needs = needs
+	}
+	return kept
+}
