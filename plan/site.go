@@ -156,10 +156,23 @@ type DHCPSettings struct {
 	Subnets        []string
 	Timeouts       DHCPTimeouts
 	Settle         time.Duration // pause before the second health look
-	// Config is the absolute path of the server's main configuration file (Kea,
-	// ISC); empty for dnsmasq. This version does not read it.
+	// Config is the absolute path of the server's main configuration file. It is
+	// read, and checked before a restart; never written.
 	Config string
+	// IPv6 says that it is a DHCPv6 service: Kea's kea-dhcp6, or dhcpd -6.
+	IPv6 bool
+	// Options are added to every reservation, in this order (Kea, ISC).
+	Options []DHCPOption
+	// Apply is how changes go live: "reload" or "restart"; default by service.
+	Apply string
+	// Control is where Kea takes commands, seen from the server: HOST:PORT of its
+	// control agent, or the absolute path of the control socket.
+	Control string
 }
+
+// DHCPOption is an option of a reservation, in the words of the server's own
+// language.
+type DHCPOption struct{ Name, Value string }
 
 // DHCPTimeouts are the four independent deadlines of the reference workflow.
 type DHCPTimeouts struct {

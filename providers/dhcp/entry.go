@@ -1,11 +1,10 @@
 package dhcp
 
 import (
-	"fmt"
+	"encoding/base32"
 	"net/netip"
 	"path"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -16,73 +15,11 @@ type Entry struct {
 	DeviceID int64  // NetBox's id of the device; it says whose file this is
 	Device   string // the device's name, for people who look at the folder
 	MAC      plan.MAC
-	Address  netip.Addr // IPv4
-	Name     string     // host name handed out with the address, and name of the file
+	Address  netip.Addr
+	Name     string // host name handed out with the address, and name of the file without its extension
 }
 
-// The first line of a file of ours. Files without a device name in it were
-// written by hand after the documented form and count as ours.
-var marker = regexp.MustCompile(`^# managed by enroll: device ([1-9][0-9]{0,18})(?: ([A-Za-z0-9-]+))?$`)
-
-// Render gives the file: the marker and one dhcp-hostsdir line. Equal entries
-// give equal bytes; nothing that NetBox keeps as free text is in them.
-func (e Entry) Render() string {
-	head := "# managed by enroll: device " + strconv.FormatInt(e.DeviceID, 10)
-	if e.Device != "" {
-		head += " " + e.Device
-	}
-	return fmt.Sprintf("%s\n%s,%s,%s\n", head, e.MAC, e.Address, e.Name)
-}
-
-// ParseEntry reads a file of ours, strictly: two lines, canonical spelling.
-func ParseEntry(content string) (Entry, error) {
-	head, rest, _ := strings.Cut(content, "\n")
-	m := marker.FindStringSubmatch(head)
-	if m == nil {
-		return Entry{}, fmt.Errorf("the first line %q is not enroll's marker", excerpt(head))
-	}
-	line, after, found := strings.Cut(rest, "\n")
-	if !found || after != "" {
-		return Entry{}, fmt.Errorf("want the marker and one line, each with a newline")
-	}
-	fields := strings.Split(line, ",")
-	if len(fields) != 3 {
-		return Entry{}, fmt.Errorf("the line %q is not MAC,address,name", excerpt(line))
-	}
-	id, err := strconv.ParseInt(m[1], 10, 64)
-	if err != nil {
-		return Entry{}, fmt.Errorf("device id %s: %w", m[1], err)
-	}
-	mac, err := plan.ParseMAC(fields[0])
-	if err != nil || mac.String() != fields[0] {
-		return Entry{}, fmt.Errorf("%q is not a MAC address in lower case with colons", fields[0])
-	}
-	addr, err := netip.ParseAddr(fields[1])
-	if err != nil || !addr.Is4() {
-		return Entry{}, fmt.Errorf("%q is not an IPv4 address", fields[1])
-	}
-	if reason := badName(fields[2]); reason != "" {
-		return Entry{}, fmt.Errorf("the name %q %s", fields[2], reason)
-	}
-	return Entry{DeviceID: id, Device: m[2], MAC: mac, Address: addr, Name: fields[2]}, nil
-}
-
-// owner says whose file this is: the device id in its marker.
-func owner(content string) (id int64, ours bool) {
-	head, _, _ := strings.Cut(content, "\n")
-	m := marker.FindStringSubmatch(head)
-	if m == nil {
-		return 0, false
-	}
-	id, err := strconv.ParseInt(m[1], 10, 64)
-	return id, err == nil
-}
-
-var (
-	label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	// dnsmasq reads these fields of a line as something else than a name.
-	notAName = regexp.MustCompile(`^([0-9]+[smhdw]?|infinite|ignore)$`)
-)
+var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // badName says what is wrong with a host name, "" when nothing is. Names are
 // refused, never escaped: quotes, commas and newlines have meaning in the file.
@@ -93,7 +30,9 @@ func badName(name string) string {
 	case !label.MatchString(name):
 		return "is not a DNS label (letters, digits and hyphens, no hyphen at either end)"
 	case notAName.MatchString(name):
-		return "would be read as a lease time or a keyword by dnsmasq"
+		return "is a lease time or a keyword in dnsmasq's grammar"
+	case name == "index":
+		return "is the name of the index"
 	}
 	return ""
 }
@@ -109,9 +48,37 @@ func lowerASCII(s string) string {
 	}, s)
 }
 
-// entryName is the host and file name of a device.
+// escaped begins the names of devices that cannot be host and file names as
+// they are.
+const escaped = "enroll--"
+
+// base32 in lower case: letters and digits that mean the same to every file
+// system and in every host name.
+var hexNames = base32.HexEncoding.WithPadding(base32.NoPadding)
+
+// entryName is the host and file name of a device: the name in lower case with
+// the site's suffix where that is a DNS label that no server reads as something
+// else, and else one from which DeviceOf reads the device's name again. Two
+// devices never share a name, but for upper and lower case.
 func entryName(s *plan.DHCPSettings, device string) string {
-	return lowerASCII(device) + lowerASCII(s.NameSuffix)
+	suffix := lowerASCII(s.NameSuffix)
+	name := lowerASCII(device) + suffix
+	if badName(name) == "" && !strings.HasPrefix(name, escaped) {
+		return name
+	}
+	return escaped + lowerASCII(hexNames.EncodeToString([]byte(device))) + suffix
+}
+
+// DeviceOf reads the device's name out of a reservation's name; a name in lower
+// case may stand for one with capitals.
+func DeviceOf(s *plan.DHCPSettings, name string) (device string, ok bool) {
+	device, ok = strings.CutSuffix(name, lowerASCII(s.NameSuffix))
+	text, mapped := strings.CutPrefix(device, escaped)
+	if !mapped {
+		return device, ok && entryName(s, device) == name
+	}
+	raw, err := hexNames.DecodeString(strings.ToUpper(text))
+	return string(raw), ok && err == nil && entryName(s, string(raw)) == name
 }
 
 // entryFor derives a device's entry and its path. The fault names what NetBox
@@ -143,7 +110,8 @@ func entryFor(t *plan.Target) (Entry, string, *plan.Fault) {
 	if f := checkAddress(s, i, addr); f != nil {
 		return Entry{}, "", f
 	}
-	return Entry{DeviceID: i.ID, Device: i.Name, MAC: i.BMCMAC, Address: addr, Name: name}, path.Join(s.Directory, name), nil
+	e := Entry{DeviceID: i.ID, Device: i.Name, MAC: i.BMCMAC, Address: addr, Name: name}
+	return e, path.Join(s.Directory, FileName(*s, e)), nil
 }
 
 func checkAddress(s *plan.DHCPSettings, i *plan.Intent, addr netip.Addr) *plan.Fault {
@@ -151,12 +119,13 @@ func checkAddress(s *plan.DHCPSettings, i *plan.Intent, addr netip.Addr) *plan.F
 		return plan.NewFault(plan.CodeIntentInvalid, format, args...).With("device", i.URL)
 	}
 	switch {
-	case !addr.Is4():
-		return fault("the oob_ip of %s is %s; DHCP reservations are made for IPv4 only", i.Name, addr)
+	case addr.Is4() == s.IPv6:
+		return fault("the oob_ip of %s is %s, and the site's DHCP server serves %s", i.Name, addr, familyOf(s.IPv6)).
+			WithHint("Correct oob_ip in NetBox, or let the dhcp block describe the %s service (family).", familyOf(!s.IPv6))
 	case addr.IsMulticast(), addr.IsUnspecified(), addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return fault("the oob_ip of %s is %s, which no host can have", i.Name, addr)
 	}
-	subnets, f := parseSubnets(s.Subnets)
+	subnets, f := parseSubnets(s.Subnets, s.IPv6)
 	if f != nil || len(subnets) == 0 {
 		return f
 	}
@@ -164,7 +133,7 @@ func checkAddress(s *plan.DHCPSettings, i *plan.Intent, addr netip.Addr) *plan.F
 		if !subnet.Contains(addr) {
 			continue
 		}
-		if subnet.Bits() < 31 && (addr == subnet.Addr() || addr == broadcast(subnet)) {
+		if addr.Is4() && subnet.Bits() < 31 && (addr == subnet.Addr() || addr == lastOf(subnet)) {
 			return fault("the oob_ip of %s is %s, the network or broadcast address of %s", i.Name, addr, subnet)
 		}
 		return nil
@@ -173,11 +142,19 @@ func checkAddress(s *plan.DHCPSettings, i *plan.Intent, addr netip.Addr) *plan.F
 		WithHint("Correct oob_ip in NetBox, or add its subnet to subnets in the dhcp block.")
 }
 
-// broadcast is the last address of an IPv4 subnet.
-func broadcast(p netip.Prefix) netip.Addr {
-	a := p.Addr().As4()
-	for bit := p.Bits(); bit < 32; bit++ {
+// lastOf is the last address of a subnet, for IPv4 its broadcast address.
+func lastOf(p netip.Prefix) netip.Addr {
+	a := p.Masked().Addr().AsSlice()
+	for bit := p.Bits(); bit < 8*len(a); bit++ {
 		a[bit/8] |= 1 << (7 - bit%8)
 	}
-	return netip.AddrFrom4(a)
+	last, _ := netip.AddrFromSlice(a) // of the same length
+	return last
+}
+
+func familyOf(v6 bool) string {
+	if v6 {
+		return "IPv6"
+	}
+	return "IPv4"
 }

@@ -34,7 +34,7 @@ func TestEveryExchange(t *testing.T) {
 		arrange := func(t *testing.T) *bench {
 			b := newBench(t, dhcptest.Options{}, device(1))
 			if start.file != "" {
-				b.srv.PutFile(at(start.file), start.old().Render(), 0o644)
+				b.srv.PutFile(at(start.file), rendered(start.old()), 0o644)
 			}
 			return b
 		}
@@ -98,17 +98,17 @@ func short(s string) string {
 // disturbed checks what must hold right after a fault.
 func (b *bench) disturbed(what, file string, old func() dhcp.Entry, f *plan.Fault) {
 	b.t.Helper()
-	want := entry(device(1)).Render()
+	want := rendered(entry(device(1)))
 	content, there := b.srv.ReadFile(at("gpu-001-bmc"))
 	isNew := there && content == want
 	switch {
 	case isNew:
-	case file == "gpu-001-bmc" && content == old().Render():
+	case file == "gpu-001-bmc" && content == rendered(old()):
 	case file != "gpu-001-bmc" && !there:
 		if file == "" {
 			break
 		}
-		if got, _ := b.srv.ReadFile(at(file)); got != old().Render() {
+		if got, _ := b.srv.ReadFile(at(file)); got != rendered(old()) {
 			b.t.Errorf("%s: neither the former nor the new file stands there whole", what)
 		}
 	default:
@@ -230,7 +230,18 @@ func TestNew(t *testing.T) {
 		change func(*plan.DHCPSettings, *dhcp.Credentials)
 		code   plan.Code
 	}{
-		"kea":       {func(s *plan.DHCPSettings, _ *dhcp.Credentials) { s.Service = "kea" }, plan.CodeConfigInvalid},
+		"service":    {func(s *plan.DHCPSettings, _ *dhcp.Credentials) { s.Service = "udhcpd" }, plan.CodeConfigInvalid},
+		"apply":      {func(s *plan.DHCPSettings, _ *dhcp.Credentials) { s.Apply = "hope" }, plan.CodeConfigInvalid},
+		"ISC reload": {func(s *plan.DHCPSettings, _ *dhcp.Credentials) { s.Service, s.Apply = "isc", "reload" }, plan.CodeConfigInvalid},
+		"dnsmasq v6": {func(s *plan.DHCPSettings, _ *dhcp.Credentials) { s.IPv6, s.Subnets = true, nil }, plan.CodeConfigInvalid},
+		"control":    {func(s *plan.DHCPSettings, _ *dhcp.Credentials) { s.Service, s.Control = "kea", "somewhere" }, plan.CodeConfigInvalid},
+		"config":     {func(s *plan.DHCPSettings, _ *dhcp.Credentials) { s.Service, s.Config = "kea", "/etc/kea/../x" }, plan.CodeConfigInvalid},
+		"option": {func(s *plan.DHCPSettings, _ *dhcp.Credentials) {
+			s.Service, s.Options = "isc", []plan.DHCPOption{{Name: "x", Value: "1; } host y {"}}
+		}, plan.CodeConfigInvalid},
+		"option of dnsmasq": {func(s *plan.DHCPSettings, _ *dhcp.Credentials) {
+			s.Options = []plan.DHCPOption{{Name: "x", Value: "1"}}
+		}, plan.CodeConfigInvalid},
 		"no host":   {func(s *plan.DHCPSettings, _ *dhcp.Credentials) { s.Host = "" }, plan.CodeConfigInvalid},
 		"port":      {func(s *plan.DHCPSettings, _ *dhcp.Credentials) { s.Port = 70000 }, plan.CodeConfigInvalid},
 		"user":      {func(s *plan.DHCPSettings, _ *dhcp.Credentials) { s.User = "-oProxyCommand=x" }, plan.CodeConfigInvalid},

@@ -111,6 +111,11 @@ func entry(d *plan.Intent) dhcp.Entry {
 	return dhcp.Entry{DeviceID: d.ID, Device: d.Name, MAC: d.BMCMAC, Address: d.OOB, Name: strings.ToLower(d.Name) + "-bmc"}
 }
 
+// rendered is the file of an entry, for dnsmasq.
+func rendered(e dhcp.Entry) string {
+	return dhcp.Render(plan.DHCPSettings{Service: "dnsmasq"}, e)
+}
+
 func at(name string) string { return path.Join(dir, name) }
 
 // look plans with a provider.

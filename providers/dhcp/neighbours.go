@@ -3,9 +3,11 @@ package dhcp
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/netip"
 	"path"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -13,12 +15,16 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// folder is what the server's directory held at one moment.
+// folder is what the server's directory and its own configuration held at one
+// moment.
 type folder struct {
+	fl    flavour
 	dir   string
 	files map[string]*file    // by name
-	taken map[string][]string // who takes a claim: names of files
-	dark  []string            // files that could not be read, sorted
+	taken map[string][]string // who takes a claim: names of files, and paths of the configuration's
+	dark  []string            // files of which nobody knows what they take, sorted
+	main  survey              // subnets and pools of the configuration
+	mains []string            // the paths of the configuration's files that were read, sorted
 }
 
 // file is one file of the directory.
@@ -27,6 +33,15 @@ type file struct {
 	text  string // its lines as far as they were told, each with a newline
 	exact bool   // text is the content, byte for byte
 	dir   bool
+}
+
+// listing is the raw material of a folder.
+type listing struct {
+	names  []string          // as ls -p writes them
+	hashed bool              // the hash command ran: a file without a hash is one that could not be read
+	sums   map[string]string // by name
+	lines  map[string]string // by name
+	mains  map[string]string // by path: the server's own configuration, as far as it could be read
 }
 
 // hash is the SHA-256 of a content in hex.
@@ -73,65 +88,59 @@ func parseLines(output string) map[string]string {
 }
 
 // newFolder joins the listings and notes who has which MAC, address and name.
-// hashed says that the hash command ran: a file without a hash then is one that
-// could not be read. Else an empty file looks like that too, and none counts.
-func newFolder(dir string, names []string, hashed bool, sums, lines map[string]string) *folder {
-	fo := &folder{dir: dir, files: map[string]*file{}, taken: map[string][]string{}}
-	for _, name := range names {
+// Where nothing was hashed an empty file looks like one that cannot be read, and
+// none counts as such.
+func newFolder(fl flavour, dir string, in listing) *folder {
+	fo := &folder{fl: fl, dir: dir, files: map[string]*file{}, taken: map[string][]string{}}
+	for _, name := range in.names {
 		if name == "" {
 			continue
 		}
 		name, dir := strings.CutSuffix(name, "/")
-		fo.files[name] = &file{text: lines[name], sum: sums[name], exact: hash(lines[name]) == sums[name], dir: dir}
-		if hashed && !dir && sums[name] == "" && lines[name] == "" && read(name) {
-			fo.dark = append(fo.dark, name)
-		}
-	}
-	sort.Strings(fo.dark)
-	for name, f := range fo.files {
-		if !read(name) {
+		f := &file{text: in.lines[name], sum: in.sums[name], exact: hash(in.lines[name]) == in.sums[name], dir: dir}
+		fo.files[name] = f
+		if dir || !fl.reads(name) {
 			continue
 		}
-		for _, claim := range claims(f.text) {
-			fo.taken[claim] = append(fo.taken[claim], name)
+		told := fl.survey(f.text)
+		if told.opaque || in.hashed && f.sum == "" && f.text == "" {
+			fo.dark = append(fo.dark, name)
 		}
+		fo.take(told.claims, name)
 	}
+	for _, at := range slices.Sorted(maps.Keys(in.mains)) {
+		told := fl.surveyMain(in.mains[at])
+		fo.take(told.claims, at)
+		fo.mains = append(fo.mains, at)
+		fo.main.subnets = append(fo.main.subnets, told.subnets...)
+		fo.main.pools = append(fo.main.pools, told.pools...)
+	}
+	sort.Strings(fo.dark)
 	return fo
 }
 
-// read reports whether dnsmasq reads a file of that name in a hostsdir.
-func read(name string) bool {
-	return name != "" && name[0] != '.' && !strings.HasSuffix(name, "~") && (name[0] != '#' || !strings.HasSuffix(name, "#"))
-}
-
-// claims lists what the lines of a hostsdir file, anybody's, take: "MAC …",
-// "address …", "name …". The grammar is that of dhcp-host: fields in any order,
-// several MACs, a hardware type before one, tags, a client id, a lease time.
-func claims(text string) []string {
-	var out []string
-	for _, line := range strings.Split(text, "\n") {
-		line, _, _ = strings.Cut(line, "#")
-		for _, field := range strings.Split(line, ",") {
-			field = strings.TrimSpace(field)
-			switch {
-			case field == "", notAName.MatchString(field):
-			case strings.Contains(field, ":"):
-				if kind, rest, found := strings.Cut(field, "-"); found && len(kind) <= 2 {
-					field = rest
-				}
-				if mac, err := plan.ParseMAC(field); err == nil {
-					out = append(out, "MAC "+mac.String())
-				} // else id:, set:, tag:, or an IPv6 address
-			default:
-				if addr, err := netip.ParseAddr(field); err == nil {
-					out = append(out, "address "+addr.String())
-				} else {
-					out = append(out, "name "+lowerASCII(field))
-				}
-			}
+func (fo *folder) take(claims []string, by string) {
+	for _, claim := range claims {
+		if names := fo.taken[claim]; len(names) == 0 || names[len(names)-1] != by {
+			fo.taken[claim] = append(names, by)
 		}
 	}
-	return out
+}
+
+// at is the path of a file of the folder, or of the configuration.
+func (fo *folder) at(name string) string {
+	if path.IsAbs(name) {
+		return name
+	}
+	return path.Join(fo.dir, name)
+}
+
+// text is a file's content as far as it is known.
+func (fo *folder) text(name string) string {
+	if f := fo.files[name]; f != nil {
+		return f.text
+	}
+	return ""
 }
 
 // claims lists what the entry takes, in the same words.
@@ -139,47 +148,72 @@ func (e Entry) claims() []string {
 	return []string{"MAC " + e.MAC.String(), "address " + e.Address.String(), "name " + e.Name}
 }
 
-// former finds the device's file under an earlier name: our marker, the same
+// former finds the device's file under an earlier name: our mark, the same
 // device id, and the same MAC or address. An id alone proves nothing where two
 // NetBoxes share a server.
 func (fo *folder) former(e Entry) string {
+	own := e.Name + fo.fl.extension
 	var names []string
 	for _, claim := range e.claims()[:2] {
 		for _, name := range fo.taken[claim] {
-			if id, ours := owner(fo.files[name].text); name != e.Name && ours && id == e.DeviceID {
+			if id, ours := fo.fl.owner(fo.text(name)); name != own && ours && id == e.DeviceID {
 				names = append(names, name)
 			}
 		}
 	}
-	sort.Strings(names)
 	if len(names) == 0 {
 		return ""
 	}
-	return names[0]
+	return slices.Min(names)
 }
 
-// conflict looks for another file that takes what the entry needs.
+// conflict looks for another file that takes what the entry needs, and for what
+// the server's configuration says about the address.
 func (fo *folder) conflict(e Entry, former string) *plan.Fault {
+	own := e.Name + fo.fl.extension
 	for _, name := range fo.dark {
-		if name != e.Name {
-			return plan.NewFault(plan.CodeDHCPConflict, "%s cannot be read, so nobody can tell whether it takes what %s needs: %s", path.Join(fo.dir, name), e.Device, strings.Join(e.claims(), ", ")).
-				WithHint("Let the account of the dhcp block read the file (dnsmasq's own user has to read it too), or move it away.")
+		if name != own {
+			return plan.NewFault(plan.CodeDHCPConflict, "%s cannot be read, so nobody can tell whether it takes what %s needs: %s", fo.at(name), e.Device, strings.Join(e.claims(), ", ")).
+				WithHint("Let the account of the dhcp block read the file (the server's own user has to read it too), mend it, or move it away.")
 		}
 	}
 	for _, claim := range e.claims() {
 		names := append([]string(nil), fo.taken[claim]...)
 		sort.Strings(names)
 		for _, name := range names {
-			if name == e.Name || name == former {
+			if name == own || name == former {
 				continue
 			}
-			f := plan.NewFault(plan.CodeDHCPConflict, "%s needs %s, which %s already has", e.Device, claim, path.Join(fo.dir, name)).
-				With("file", path.Join(fo.dir, name)).With("content", excerpt(fo.files[name].text))
-			if id, ours := owner(fo.files[name].text); ours {
+			f := plan.NewFault(plan.CodeDHCPConflict, "%s needs %s, which %s already has", e.Device, claim, fo.at(name)).
+				With("file", fo.at(name)).With("content", excerpt(fo.text(name)))
+			if id, ours := fo.fl.owner(fo.text(name)); ours {
 				return f.With("device of that file", strconv.FormatInt(id, 10)).
 					WithHint("If that device still exists, correct one of the two in NetBox; if its entry is about to change as well, apply that device first. If it is gone, remove the file.")
 			}
 			return f
+		}
+	}
+	return fo.placed(e)
+}
+
+// placed holds the address against the subnets and pools of the server's own
+// configuration. Kea does not start with a reservation outside its subnet; an
+// address of a pool may be on another host already.
+func (fo *folder) placed(e Entry) *plan.Fault {
+	where := strings.Join(fo.mains, ", ")
+	inside := slices.ContainsFunc(fo.main.subnets, func(p netip.Prefix) bool { return p.Contains(e.Address) })
+	if len(fo.main.subnets) > 0 && !inside {
+		var texts []string
+		for _, p := range fo.main.subnets {
+			texts = append(texts, p.String())
+		}
+		return plan.NewFault(plan.CodeDHCPConflict, "%s needs address %s, which lies outside every subnet that the server declares: %s", e.Device, e.Address, strings.Join(texts, ", ")).
+			With("configuration", where).WithHint("Correct oob_ip in NetBox, or declare the subnet in the server's configuration.")
+	}
+	for _, pool := range fo.main.pools {
+		if pool.contains(e.Address) {
+			return plan.NewFault(plan.CodeDHCPConflict, "%s needs address %s, which lies in the dynamic pool %s: the server may give it to anybody", e.Device, e.Address, pool).
+				With("configuration", where).WithHint("Give the BMC an address outside of the pool in NetBox, or make the pool smaller in the server's configuration.")
 		}
 	}
 	return nil

@@ -1,8 +1,9 @@
 // Package dhcp keeps the DHCP reservations of BMCs on the site's DHCP server:
-// one file per device, written over SFTP, made live by a reload over SSH. This
-// version serves dnsmasq with dhcp-hostsdir.
+// one file per device, written over SFTP, made live by a reload or a restart over
+// SSH. It serves Kea, ISC dhcpd and dnsmasq with dhcp-hostsdir; what is peculiar
+// about one of them stands in the file of its flavour.
 //
-// What is peculiar about that server, and what the code does about it:
+// What they have in common, or with SSH, and what the code does about it:
 //
 //   - dnsmasq reads a file the moment it is closed or renamed into the folder,
 //     under any name that does not begin with ".", end with "~" or stand between
@@ -32,6 +33,7 @@ import (
 	"path"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +62,7 @@ type Options struct {
 // Closer.
 type Provider struct {
 	settings plan.DHCPSettings
+	flavour  flavour
 	address  string // host:port
 	options  Options
 	signer   ssh.Signer
@@ -78,7 +81,8 @@ type Provider struct {
 // cannot be used.
 func New(settings plan.DHCPSettings, credentials Credentials, options Options) (*Provider, error) {
 	settings = withDefaults(settings)
-	if f := checkSettings(settings); f != nil {
+	fl, f := checkSettings(settings)
+	if f != nil {
 		return nil, f
 	}
 	signer, f := parseIdentity(settings, credentials.Identity)
@@ -97,6 +101,7 @@ func New(settings plan.DHCPSettings, credentials Credentials, options Options) (
 	}
 	p := &Provider{
 		settings: settings,
+		flavour:  fl,
 		address:  net.JoinHostPort(settings.Host, strconv.Itoa(settings.Port)),
 		options:  options,
 		signer:   signer,
@@ -127,7 +132,6 @@ func (p *Provider) Close(ctx context.Context) error {
 // The defaults of what a site file may leave out.
 const (
 	defaultPort     = 22
-	defaultUnit     = "dnsmasq"
 	defaultDeadline = 120 * time.Second // the reference workflow's, for each of the four
 	defaultSettle   = 2 * time.Second
 )
@@ -136,8 +140,19 @@ func withDefaults(s plan.DHCPSettings) plan.DHCPSettings {
 	if s.Port == 0 {
 		s.Port = defaultPort
 	}
-	if s.Unit == "" {
-		s.Unit = defaultUnit
+	if fl, ok := flavourOf(&s); ok {
+		if s.Unit == "" {
+			s.Unit = fl.unit
+		}
+		if s.Config == "" {
+			s.Config = fl.config
+		}
+		if s.Apply == "" {
+			s.Apply = fl.apply
+		}
+	}
+	if s.Control == "" {
+		s.Control = defaultControl
 	}
 	if s.Settle <= 0 {
 		s.Settle = defaultSettle
@@ -153,19 +168,24 @@ func withDefaults(s plan.DHCPSettings) plan.DHCPSettings {
 var (
 	safePath = regexp.MustCompile(`^/[A-Za-z0-9._/-]+$`)
 	safeUnit = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9:_.@-]*$`)
-	safeUser = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	safeHost = regexp.MustCompile(`^[A-Za-z0-9.:-]+$`)
+	// What a reservation's options may say: nothing that ends a statement, a block
+	// or a text in one of the servers' languages.
+	safeOption = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9.-]*$`)
+	safeValue  = regexp.MustCompile(`^[ !"$-:=>?-\[\]-z|~]+$`)
+	safeUser   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 )
 
 // checkSettings refuses what would have to be escaped in a command. Remote
 // names are restricted instead of quoted alone: they also stand in sudoers.
-func checkSettings(s plan.DHCPSettings) *plan.Fault {
-	invalid := func(format string, args ...any) *plan.Fault {
-		return plan.NewFault(plan.CodeConfigInvalid, format, args...)
+func checkSettings(s plan.DHCPSettings) (flavour, *plan.Fault) {
+	invalid := func(format string, args ...any) (flavour, *plan.Fault) {
+		return flavour{}, plan.NewFault(plan.CodeConfigInvalid, format, args...)
 	}
+	fl, known := flavourOf(&s)
 	switch {
-	case s.Service != "dnsmasq":
-		return invalid("dhcp service %q: this version serves dnsmasq", s.Service).
-			WithHint("Set service = \"dnsmasq\" in the dhcp block, or configure_dhcp = false until kea and isc are served.")
+	case !known:
+		return invalid("dhcp service %q: there are dnsmasq, kea and isc", s.Service)
 	case s.Host == "":
 		return invalid("the dhcp block names no host")
 	case s.Port < 1 || s.Port > 65535:
@@ -174,12 +194,40 @@ func checkSettings(s plan.DHCPSettings) *plan.Fault {
 		return invalid("dhcp user %q is no account name", s.User)
 	case !safeUnit.MatchString(s.Unit):
 		return invalid("dhcp unit %q is no systemd unit", s.Unit)
+	case !safePath.MatchString(s.Config) || path.Clean(s.Config) != s.Config:
+		return invalid("dhcp config %q: want an absolute path of letters, digits and ._/-", s.Config)
+	case s.Apply != applyReload && s.Apply != applyRestart, s.Apply == applyReload && s.Service == serviceISC:
+		return invalid("dhcp apply %q: %s", s.Apply, map[bool]string{true: "dhcpd can only be restarted", false: "want reload or restart"}[s.Service == serviceISC])
+	case s.IPv6 && s.Service == serviceDnsmasq:
+		return invalid("DHCPv6 is served with kea and isc, not with dnsmasq")
+	case len(s.Options) > 0 && s.Service == serviceDnsmasq:
+		return invalid("dnsmasq takes no options in a host's file; set them in its own configuration")
+	}
+	if f := checkControl(s); f != nil {
+		return flavour{}, f
+	}
+	for _, o := range s.Options {
+		if !safeOption.MatchString(o.Name) || !safeValue.MatchString(o.Value) || strings.Count(o.Value, `"`)%2 != 0 {
+			return invalid("dhcp option %q with the value %q: names are letters, digits, dots and hyphens; values hold no ; { } # < or backslash and close their quotes", o.Name, o.Value)
+		}
 	}
 	if f := checkDirectory(s.Directory); f != nil {
-		return f
+		return flavour{}, f
 	}
-	_, f := parseSubnets(s.Subnets)
-	return f
+	_, f := parseSubnets(s.Subnets, s.IPv6)
+	return fl, f
+}
+
+// checkControl wants an address or a path where Kea takes commands.
+func checkControl(s plan.DHCPSettings) *plan.Fault {
+	if safePath.MatchString(s.Control) {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(s.Control)
+	if n, portErr := strconv.Atoi(port); err != nil || portErr != nil || n < 1 || n > 65535 || !safeHost.MatchString(host) {
+		return plan.NewFault(plan.CodeConfigInvalid, "dhcp control %q is neither HOST:PORT of Kea's control agent nor the absolute path of its socket", s.Control)
+	}
+	return nil
 }
 
 func checkDirectory(dir string) *plan.Fault {
@@ -189,12 +237,12 @@ func checkDirectory(dir string) *plan.Fault {
 	return nil
 }
 
-func parseSubnets(texts []string) ([]netip.Prefix, *plan.Fault) {
+func parseSubnets(texts []string, v6 bool) ([]netip.Prefix, *plan.Fault) {
 	var out []netip.Prefix
 	for _, text := range texts {
 		prefix, err := netip.ParsePrefix(text)
-		if err != nil || !prefix.Addr().Is4() {
-			return nil, plan.NewFault(plan.CodeConfigInvalid, "dhcp subnet %q is no IPv4 prefix such as 192.0.2.0/24", text)
+		if err != nil || prefix.Addr().Is4() == v6 {
+			return nil, plan.NewFault(plan.CodeConfigInvalid, "dhcp subnet %q is no %s prefix such as %s", text, familyOf(v6), map[bool]string{false: "192.0.2.0/24", true: "2001:db8::/64"}[v6])
 		}
 		out = append(out, prefix.Masked())
 	}

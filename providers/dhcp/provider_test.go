@@ -48,7 +48,7 @@ func TestFresh(t *testing.T) {
 		t.Fatal(f)
 	}
 	for _, d := range []*plan.Intent{device(1), device(2)} {
-		if got, _ := b.srv.ReadFile(at(d.Name + "-bmc")); got != entry(d).Render() {
+		if got, _ := b.srv.ReadFile(at(d.Name + "-bmc")); got != rendered(entry(d)) {
 			t.Errorf("%s: %q", d.Name, got)
 		}
 		if got, ok := b.srv.Lease(d.BMCMAC); !ok || got != d.OOB {
@@ -79,10 +79,10 @@ func TestChanged(t *testing.T) {
 	b := newBench(t, dhcptest.Options{}, device(1))
 	old := entry(device(1))
 	old.MAC = mac(9)
-	b.srv.PutFile(at("gpu-001-bmc"), old.Render(), 0o640)
+	b.srv.PutFile(at("gpu-001-bmc"), rendered(old), 0o640)
 	b.srv.Chown(at("gpu-001-bmc"), "enroll", 0o604)
 	pl := b.look(b.p)
-	if len(pl.Steps) != 2 || pl.Steps[0].Action != plan.ActionUpdate || plan.Text(pl.Steps[0].Before, "content") != old.Render() {
+	if len(pl.Steps) != 2 || pl.Steps[0].Action != plan.ActionUpdate || plan.Text(pl.Steps[0].Before, "content") != rendered(old) {
 		t.Fatalf("planned %v", addresses(pl))
 	}
 	if f := b.apply(b.p, pl); f != nil {
@@ -105,7 +105,7 @@ func TestRenamed(t *testing.T) {
 	b := newBench(t, dhcptest.Options{}, device(1))
 	old := entry(device(1))
 	old.Device, old.Name = "spare-1", "spare-1-bmc"
-	b.srv.PutFile(at("spare-1-bmc"), old.Render(), 0o644)
+	b.srv.PutFile(at("spare-1-bmc"), rendered(old), 0o644)
 	if f := b.converge(b.p); f != nil {
 		t.Fatal(f)
 	}
@@ -121,7 +121,7 @@ func TestRenamed(t *testing.T) {
 // TestPending: the upload of an earlier run was never reloaded.
 func TestPending(t *testing.T) {
 	b := newBench(t, dhcptest.Options{}, device(1))
-	b.srv.PutOld(at("gpu-001-bmc"), entry(device(1)).Render(), b.clock.now())
+	b.srv.PutOld(at("gpu-001-bmc"), rendered(entry(device(1))), b.clock.now())
 	b.srv.SetPending(true)
 	if _, ok := b.srv.Lease(mac(1)); ok {
 		t.Fatal("the reservation is live without a reload")
@@ -149,9 +149,9 @@ func TestForeign(t *testing.T) {
 		code          plan.Code
 		words         []string
 	}{
-		"own name without marker":        {"gpu-001-bmc", byHand, 0o644, plan.CodeDHCPForeignFile, []string{at("gpu-001-bmc"), "marker", byHand[:20]}},
-		"own name of another device":     {"gpu-001-bmc", other.Render(), 0o644, plan.CodeDHCPForeignFile, []string{"1007", "gpu-001"}},
-		"own name empty":                 {"gpu-001-bmc", "", 0o644, plan.CodeDHCPForeignFile, []string{"marker"}},
+		"own name without marker":        {"gpu-001-bmc", byHand, 0o644, plan.CodeDHCPForeignFile, []string{at("gpu-001-bmc"), "mark", byHand[:20]}},
+		"own name of another device":     {"gpu-001-bmc", rendered(other), 0o644, plan.CodeDHCPForeignFile, []string{"1007", "gpu-001"}},
+		"own name empty":                 {"gpu-001-bmc", "", 0o644, plan.CodeDHCPForeignFile, []string{"mark"}},
 		"own name unreadable":            {"gpu-001-bmc", byHand, 0o600, plan.CodeDHCPForeignFile, []string{"may not read"}},
 		"own name large":                 {"gpu-001-bmc", strings.Repeat("# x\n", 20000) + "end", 0o644, plan.CodeDHCPForeignFile, []string{"larger"}},
 		"neighbour unreadable":           {"old", byHand, 0o600, plan.CodeDHCPConflict, []string{at("old"), "cannot be read"}},
@@ -159,7 +159,7 @@ func TestForeign(t *testing.T) {
 		"same MAC among several":         {"old", "02:00:5e:99:00:01,06-02:00:5E:10:00:01,set:x,nine,12h\n", 0o644, plan.CodeDHCPConflict, []string{"MAC"}},
 		"same address":                   {"old", "02:00:5e:10:00:42,spare,192.0.2.11\n", 0o644, plan.CodeDHCPConflict, []string{"address 192.0.2.11"}},
 		"same name":                      {"old", "02:00:5e:10:00:42,192.0.2.99,GPU-001-BMC\n", 0o644, plan.CodeDHCPConflict, []string{"name gpu-001-bmc"}},
-		"same address, another of ours":  {"gpu-007-bmc", strings.Replace(other.Render(), "192.0.2.17", "192.0.2.11", 1), 0o644, plan.CodeDHCPConflict, []string{"device of that file: 1007"}},
+		"same address, another of ours":  {"gpu-007-bmc", strings.Replace(rendered(other), "192.0.2.17", "192.0.2.11", 1), 0o644, plan.CodeDHCPConflict, []string{"device of that file: 1007"}},
 		"same address, no newline, late": {"old", strings.Repeat("# x\n", 15000) + "02:00:5e:10:00:42,192.0.2.11", 0o644, plan.CodeDHCPConflict, []string{"address"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestFolderInTheWay(t *testing.T) {
 // TestIgnored are files that take nothing away from the device.
 func TestIgnored(t *testing.T) {
 	b := newBench(t, dhcptest.Options{}, device(1))
-	mine := entry(device(1)).Render()
+	mine := rendered(entry(device(1)))
 	for _, name := range []string{".old.swp", "old~", "#old#"} {
 		b.srv.PutFile(at(name), mine, 0o644)
 	}
@@ -222,11 +222,8 @@ func TestRecord(t *testing.T) {
 		"no MAC":       {func(i *plan.Intent, _ *plan.DHCPSettings) { i.BMCMAC = plan.MAC{} }, plan.CodeIntentIncomplete, "MAC"},
 		"multicast":    {func(i *plan.Intent, _ *plan.DHCPSettings) { i.BMCMAC = plan.MAC{1, 0, 0x5e, 0, 0, 1} }, plan.CodeIntentInvalid, "multicast"},
 		"IPv6":         {func(i *plan.Intent, _ *plan.DHCPSettings) { i.OOB = netip.MustParseAddr("2001:db8::11") }, plan.CodeIntentInvalid, "IPv4"},
-		"injection":    {func(i *plan.Intent, _ *plan.DHCPSettings) { i.Name = "gpu\n02:00:5e:00:00:09,192.0.2.9,x" }, plan.CodeIntentInvalid, "DNS label"},
-		"comma":        {func(i *plan.Intent, _ *plan.DHCPSettings) { i.Name = "a,b" }, plan.CodeIntentInvalid, "DNS label"},
-		"path":         {func(i *plan.Intent, _ *plan.DHCPSettings) { i.Name = "../x" }, plan.CodeIntentInvalid, "DNS label"},
+		"injection":    {func(i *plan.Intent, _ *plan.DHCPSettings) { i.Name = "gpu\n02:00:5e:00:00:09,192.0.2.9,x" }, plan.CodeIntentInvalid, "63"},
 		"long":         {func(i *plan.Intent, _ *plan.DHCPSettings) { i.Name = strings.Repeat("a", 60) }, plan.CodeIntentInvalid, "63"},
-		"lease time":   {func(i *plan.Intent, s *plan.DHCPSettings) { i.Name, s.NameSuffix = "12h", "" }, plan.CodeIntentInvalid, "lease time"},
 		"outside":      {func(_ *plan.Intent, s *plan.DHCPSettings) { s.Subnets = []string{"198.51.100.0/24"} }, plan.CodeIntentInvalid, "198.51.100.0/24"},
 		"broadcast":    {func(_ *plan.Intent, s *plan.DHCPSettings) { s.Subnets = []string{"192.0.2.8/30"} }, plan.CodeIntentInvalid, "broadcast"},
 		"no NetBox id": {func(i *plan.Intent, _ *plan.DHCPSettings) { i.ID = 0 }, plan.CodeIntentInvalid, "id 0"},
@@ -241,6 +238,29 @@ func TestRecord(t *testing.T) {
 				t.Errorf("planned %s", addresses(pl))
 			}
 		})
+	}
+}
+
+// TestMapped: names that no file may have get one that says them.
+func TestMapped(t *testing.T) {
+	for _, name := range []string{`"; rm -rf /`, "a\nb", "../x", "index", ".hidden", "gpu\u2011001", "12h", "a,b"} {
+		i := device(1)
+		i.Name = name
+		b := newBench(t, dhcptest.Options{}, i)
+		b.scope.Site.DHCP.NameSuffix = ""
+		b.p = b.connect()
+		if f := b.converge(b.p); f != nil {
+			t.Errorf("%q: %v", name, f)
+			continue
+		}
+		files := b.srv.Files()
+		if got, ok := dhcp.DeviceOf(b.scope.Site.DHCP, files[0]); len(files) != 1 || !ok || got != name {
+			t.Errorf("%q: the folder holds %q, which is read as %q", name, files, got)
+		}
+		if got, _ := b.srv.Lease(mac(1)); got != i.OOB {
+			t.Errorf("%q: lease %v", name, got)
+		}
+		b.settled()
 	}
 }
 
@@ -267,7 +287,7 @@ func TestStale(t *testing.T) {
 		before, meanwhile string
 		code              plan.Code
 	}{
-		"changed":  {old.Render(), third.Render(), plan.CodePlanStale},
+		"changed":  {rendered(old), rendered(third), plan.CodePlanStale},
 		"appeared": {"", "02:00:5e:10:00:42,192.0.2.99,x\n", plan.CodeDHCPForeignFile},
 	} {
 		t.Run(name, func(t *testing.T) {

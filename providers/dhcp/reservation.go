@@ -10,7 +10,7 @@ import (
 )
 
 // Kinds are the kinds of resources that a DHCP server has.
-func Kinds() []plan.Kind { return []plan.Kind{reservationKind(), serviceKind()} }
+func Kinds() []plan.Kind { return []plan.Kind{reservationKind(), indexKind(), serviceKind()} }
 
 // reservationKind is the file with a BMC's reservation. Its value is
 // {"path", "content"}: content is the whole file.
@@ -18,6 +18,7 @@ func reservationKind() plan.Kind {
 	return plan.Kind{
 		Name:   "dhcp." + kindReservation,
 		Phase:  plan.PhaseDHCP,
+		First:  true, // before the index
 		Want:   wantReservation,
 		Decide: decideReservation,
 		Doc:    "the DHCP reservation of the BMC: its MAC, its oob_ip and a name, in one file on the DHCP server",
@@ -32,7 +33,7 @@ func wantReservation(t *plan.Target) []plan.Resource {
 	}
 	r := plan.Resource{Address: t.Address("dhcp", kindReservation, ""), Want: plan.Null, From: sources(t)}
 	if entry, at, f := entryFor(t); f == nil { // a fault is Decide's to tell
-		r.Want = plan.Obj(map[string]plan.Value{"path": plan.Str(at), "content": plan.Str(entry.Render())})
+		r.Want = plan.Obj(map[string]plan.Value{"path": plan.Str(at), "content": plan.Str(Render(*t.Site.DHCP, entry))})
 	}
 	return []plan.Resource{r}
 }
@@ -92,8 +93,8 @@ func rival(sc *plan.Scope, t *plan.Target, e Entry) *plan.Fault {
 // happens from here on, somebody will reload.
 func (p *Provider) runReservation(ctx context.Context, l *link, step *plan.Step) *plan.Fault {
 	at, content := plan.Text(step.After, "path"), plan.Text(step.After, "content")
-	entry, err := ParseEntry(content)
-	if err != nil || path.Join(p.settings.Directory, entry.Name) != at {
+	entry, err := p.flavour.parse(content, p.settings.Options)
+	if err != nil || path.Join(p.settings.Directory, entry.Name+p.flavour.extension) != at {
 		return plan.NewFault(plan.CodePlanInvalid, "%s: the planned file %q is not one that enroll makes for %s", step.Address, at, p.settings.Directory).Because(err)
 	}
 	former := plan.Text(step.Before, "path")
@@ -110,8 +111,9 @@ func (p *Provider) runReservation(ctx context.Context, l *link, step *plan.Step)
 	if f == nil && old.content != content {
 		f = p.upload(ctx, l, at, content, old)
 	}
-	// A file under a former name goes only after the new one stands.
-	if f == nil && former != "" && former != at {
+	// A file under a former name goes only after the new one stands; one that an
+	// index lists, only after the index.
+	if f == nil && former != "" && former != at && p.flavour.index == "" {
 		f = p.remove(ctx, l, former, plan.Text(step.Before, "content"))
 	}
 	if f == nil { // another run may have reloaded, and removed the first marker, before the file was there
@@ -125,7 +127,7 @@ func (p *Provider) runReservation(ctx context.Context, l *link, step *plan.Step)
 // lost, or a former file was left to be removed.
 func (p *Provider) mayReplace(step *plan.Step, entry Entry, at, content string, old previous) *plan.Fault {
 	planned := plan.Text(step.Before, "path") == at
-	id, ours := owner(old.content)
+	id, ours := p.flavour.owner(old.content)
 	switch {
 	case old.existed && old.content == content:
 		return nil

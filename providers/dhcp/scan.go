@@ -17,6 +17,7 @@ import (
 // The kinds of this package, by their local names.
 const (
 	kindReservation = "reservation"
+	kindIndex       = "index"
 	kindService     = "service"
 )
 
@@ -31,11 +32,13 @@ func (p *Provider) Read(ctx context.Context, sc *plan.Scope, resources []plan.Re
 	out := plan.Snapshot{}
 	unreadable := func(a plan.Address, f *plan.Fault) { out[a] = plan.LiveFault(plan.Unreadable, f) }
 	var wanted []wish
-	var services []plan.Address
+	var services, indexes []plan.Address
 	for _, r := range resources {
 		switch r.Address.Kind {
 		case kindService:
 			services = append(services, r.Address)
+		case kindIndex:
+			indexes = append(indexes, r.Address)
 		case kindReservation:
 			t := sc.Target(r.Address.Device)
 			if t == nil {
@@ -52,16 +55,16 @@ func (p *Provider) Read(ctx context.Context, sc *plan.Scope, resources []plan.Re
 			unreadable(r.Address, plan.NewFault(plan.CodeInternal, "%s is no resource of a DHCP server", r.Address))
 		}
 	}
-	if len(wanted) == 0 && len(services) == 0 {
+	if len(wanted) == 0 && len(services) == 0 && len(indexes) == 0 {
 		return out
 	}
 	f := p.exchange(ctx, func(l *link) *plan.Fault {
 		parts := []part{{"pending", "test -e " + markerName}}
-		if len(wanted) > 0 {
-			parts = append(parts, part{"names", "ls -p"}, part{"sums", "sha256sum -- *"}, part{"lines", `grep -HaZ "" -- *`})
+		if len(wanted) > 0 || len(indexes) > 0 {
+			parts = append(parts, folderParts(p.settings)...)
 		}
 		if len(services) > 0 {
-			parts = append(parts, showPart(p.settings.Unit))
+			parts = append(parts, p.flavour.stateParts(p.settings)...)
 		}
 		a, f := p.run(ctx, l, "looking at the reservations", p.settings.Directory, parts)
 		if f != nil {
@@ -70,12 +73,15 @@ func (p *Provider) Read(ctx context.Context, sc *plan.Scope, resources []plan.Re
 		for _, address := range services {
 			out[address] = p.serviceLive(a)
 		}
-		if len(wanted) == 0 {
+		if len(wanted) == 0 && len(indexes) == 0 {
 			return nil
 		}
 		fo, f := p.folder(a)
 		if f != nil {
 			return f
+		}
+		for _, address := range indexes {
+			out[address] = fo.indexLive(sc)
 		}
 		return p.transferMissing(ctx, l, fo, wanted, out)
 	})
@@ -83,11 +89,29 @@ func (p *Provider) Read(ctx context.Context, sc *plan.Scope, resources []plan.Re
 		for _, w := range wanted {
 			unreadable(w.address, f)
 		}
-		for _, address := range services {
+		for _, address := range append(services, indexes...) {
 			unreadable(address, f)
 		}
 	}
 	return out
+}
+
+// folderParts tell all of the folder: names, hashes, lines; and the lines of the
+// server's own configuration, where the account may read it.
+func folderParts(s plan.DHCPSettings) []part {
+	return []part{
+		{"names", "ls -p"}, {"sums", "sha256sum -- *"}, {"lines", `grep -HaZ "" -- *`},
+		{"mains", `grep -HaZ "" -- ` + mainFiles(s)},
+	}
+}
+
+// mainFiles are the files of the server's own configuration, as words of a
+// command.
+func mainFiles(s plan.DHCPSettings) string {
+	if s.Service == serviceDnsmasq { // Debian's unit reads the folder too
+		return s.Config + " " + strings.TrimSuffix(s.Config, path.Ext(s.Config)) + ".d/*"
+	}
+	return s.Config
 }
 
 // wish is one reservation that was asked for.
@@ -96,6 +120,8 @@ type wish struct {
 	entry   Entry
 	path    string
 }
+
+func (w wish) name() string { return path.Base(w.path) }
 
 // folder makes the listing of an answer. Status 1 and 2 of grep say that the
 // folder is empty or holds something that is no readable file.
@@ -111,16 +137,19 @@ func (p *Provider) folder(a answer) (*folder, *plan.Fault) {
 			With("stderr", a.stderr)
 	}
 	sums := a.sections["sums"]
-	return newFolder(p.settings.Directory, strings.Split(names.body, "\n"), sums.status <= 1, parseSums(sums.body), parseLines(lines.body)), nil
+	return newFolder(p.flavour, p.settings.Directory, listing{
+		names: strings.Split(names.body, "\n"), hashed: sums.status <= 1, sums: parseSums(sums.body), lines: parseLines(lines.body),
+		mains: parseLines(a.sections["mains"].body),
+	}), nil
 }
 
 // transferMissing answers every wish, reading back what the listing does not
 // tell exactly.
 func (p *Provider) transferMissing(ctx context.Context, l *link, fo *folder, wanted []wish, out plan.Snapshot) *plan.Fault {
 	for _, w := range wanted {
-		want := w.entry.Render()
+		want := fo.fl.render(w.entry, p.settings.Options)
 		former := fo.former(w.entry)
-		for _, name := range []string{w.entry.Name, former} {
+		for _, name := range []string{w.name(), former} {
 			f := fo.files[name]
 			switch {
 			case f == nil || f.exact || f.dir:
@@ -153,13 +182,13 @@ func (p *Provider) transferMissing(ctx context.Context, l *link, fo *folder, wan
 // live judges nothing beyond what makes a file untouchable: somebody else's
 // file, or somebody else's MAC, address or name.
 func (fo *folder) live(w wish, former string) plan.Live {
-	own := fo.files[w.entry.Name]
+	own := fo.files[w.name()]
 	if own != nil {
-		switch id, ours := owner(own.text); {
+		switch id, ours := fo.fl.owner(own.text); {
 		case own.dir:
 			return plan.LiveFault(plan.Unreadable, plan.NewFault(plan.CodeDHCPForeignFile, "%s is a folder", w.path))
 		case !ours:
-			return plan.LiveFault(plan.Unreadable, plan.NewFault(plan.CodeDHCPForeignFile, "%s exists and does not carry enroll's marker", w.path).
+			return plan.LiveFault(plan.Unreadable, plan.NewFault(plan.CodeDHCPForeignFile, "%s exists and does not carry enroll's mark", w.path).
 				With("content", excerpt(own.text)))
 		case id != w.entry.DeviceID:
 			return plan.LiveFault(plan.Unreadable, plan.NewFault(plan.CodeDHCPForeignFile, "%s belongs to the NetBox device %d, not to %s (%d)", w.path, id, w.entry.Device, w.entry.DeviceID).
@@ -171,7 +200,9 @@ func (fo *folder) live(w wish, former string) plan.Live {
 		return plan.LiveFault(plan.Unreadable, f)
 	}
 	at, f := w.path, own
-	if former != "" { // shown as long as it exists, so that the step that removes it stays in the plan
+	// Shown as long as it exists, so that the step that removes it stays in the
+	// plan; where there is an index, that one does.
+	if former != "" && (own == nil || fo.fl.index == "") {
 		at, f = path.Join(fo.dir, former), fo.files[former]
 	}
 	if f == nil {

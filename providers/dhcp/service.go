@@ -3,7 +3,6 @@ package dhcp
 import (
 	"context"
 	"fmt"
-	"sort"
 	"strings"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -19,11 +18,16 @@ func serviceKind() plan.Kind {
 		Phase:      plan.PhaseService,
 		WantShared: wantService,
 		Decide:     decideService,
-		Doc:        "the DHCP service: reloaded once after all uploads, then proved healthy",
+		Doc:        "the DHCP service: checked, then reloaded or restarted once after all uploads, then proved healthy",
 	}
 }
 
-const stateActive = "active"
+const (
+	stateActive = "active"
+	// stateDeaf is a process that runs, that systemd calls active, and that no
+	// client reaches: Kea after a reload that failed on a duplicate.
+	stateDeaf = "active without a DHCP socket"
+)
 
 func serviceValue(state string, pending bool) plan.Value {
 	return plan.Obj(map[string]plan.Value{"state": plan.Str(state), "pending": plan.Bool(pending)})
@@ -44,37 +48,30 @@ func wantService(sc *plan.Scope) []plan.Resource {
 	return []plan.Resource{r}
 }
 
-// decideService reloads after uploads of this plan and after uploads of an
-// earlier run that nobody reloaded. A service that does not run is a fault
-// either way: a reload does not start it, and whoever stopped it may have had a
-// reason. Before is what the uploads will have left: the marker.
+// decideService makes live what this plan uploads and what an earlier run left.
+// A service that does not serve is a fault: whoever stopped it may have had a
+// reason. It is not one when the marker says that enroll's own run ended in the
+// middle and what is about to be done would start it. Before is what the uploads
+// will have left: the marker.
 func decideService(d plan.Decision) plan.Verdict {
 	if d.Live.Presence != plan.Present {
 		return plan.Verdict{Fault: d.Live.Fault, Unreadable: true}
 	}
-	s := d.Scope.Site.DHCP
-	if state := plan.Text(d.Live.Value, "state"); state != stateActive {
-		return plan.Verdict{Fault: unhealthy(withDefaults(*s), "the DHCP service %s on %s is %s, not active", withDefaults(*s).Unit, s.Host, state)}
+	s := withDefaults(*d.Scope.Site.DHCP)
+	state := plan.Text(d.Live.Value, "state")
+	pending := !plan.Satisfies(plan.Bool(false), plan.Attr(d.Live.Value, "pending"))
+	if state != stateActive && !(pending && (s.Apply == applyRestart || state == stateDeaf)) {
+		return plan.Verdict{Fault: unhealthy(s, "the DHCP service %s on %s is %s, not active", s.Unit, s.Host, state)}
 	}
-	step := &plan.Step{Action: plan.ActionRun, Before: serviceValue(stateActive, true), After: d.Resource.Want}
-	devices := map[string]bool{}
-	for _, u := range d.Steps {
-		if u.Address.KindName() == "dhcp."+kindReservation && u.Blocked == nil && u.Action.Mutates() {
-			step.Because = append(step.Because, u.Address.String())
-			devices[u.Address.Device] = true
-		}
-	}
+	step := &plan.Step{Action: plan.ActionRun, Before: serviceValue(state, true), After: d.Resource.Want}
+	index := d.World.Get(plan.Address{Site: d.Resource.Address.Site, System: "dhcp", Kind: kindIndex})
 	switch {
-	case len(devices) > 0:
+	case serve(d, step, func(*plan.Step) bool { return true }):
 		step.Reason = plan.ReasonChanged
-		for name := range devices {
-			step.Serves = append(step.Serves, name)
-		}
-		sort.Strings(step.Serves)
-		sort.Strings(step.Because)
-	case !plan.Satisfies(plan.Bool(false), plan.Attr(d.Live.Value, "pending")):
-		step.Reason = plan.ReasonPending
-		step.Because = []string{"pending"}
+	case pending:
+		step.Reason, step.Because = plan.ReasonPending, []string{"pending"}
+	case index.Presence == plan.Present && !plan.Satisfies(plan.Bool(true), plan.Attr(index.Value, "complete")):
+		step.Reason, step.Because = plan.ReasonPending, []string{d.Resource.Address.Site + "/dhcp." + kindIndex}
 	default:
 		return plan.Nothing()
 	}
@@ -92,6 +89,25 @@ func unhealthy(s plan.DHCPSettings, format string, args ...any) *plan.Fault {
 // active for units whose process is gone.
 func showPart(unit string) part {
 	return part{"show", "systemctl show -p LoadState,ActiveState,SubState,Result,MainPID,ExecMainStartTimestamp " + unit}
+}
+
+// stateParts ask for the state of the service: the unit's, and, where a process
+// that runs can be deaf, whether it holds the socket that clients speak to.
+func (fl flavour) stateParts(s plan.DHCPSettings) []part {
+	parts := []part{showPart(s.Unit)}
+	if fl.socket != "" {
+		parts = append(parts, part{"socket", "ss -Hlun sport = :" + fl.socket})
+	}
+	return parts
+}
+
+// heard corrects the unit's state by what the socket says. Where ss is missing
+// or forbidden nothing follows.
+func (fl flavour) heard(state string, a answer) string {
+	if s, asked := a.sections["socket"]; asked && state == stateActive && s.status == 0 && strings.TrimSpace(s.body) == "" {
+		return stateDeaf
+	}
+	return state
 }
 
 // unitState reads systemctl show's lines, whose order is systemd's.
@@ -122,6 +138,7 @@ func (p *Provider) serviceLive(a answer) plan.Live {
 			With("stderr", a.stderr).With("stdout", excerpt(show.body)))
 	}
 	state, properties := unitState(show.body)
+	state = p.flavour.heard(state, a)
 	live := plan.LiveValue(serviceValue(state, a.sections["pending"].status == 0))
 	live.Evidence = map[string]string{
 		"unit": p.settings.Unit + "@" + p.settings.Host, "sub state": properties["SubState"], "result": properties["Result"],
@@ -138,6 +155,8 @@ func (p *Provider) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, mem
 		switch step.Address.Kind {
 		case kindReservation:
 			return p.runReservation(ctx, l, step)
+		case kindIndex:
+			return p.runIndex(ctx, l, sc)
 		case kindService:
 			result, f = p.runService(ctx, l, sc, step, memo)
 			return f

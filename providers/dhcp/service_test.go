@@ -47,7 +47,7 @@ func TestRollback(t *testing.T) {
 	old := entry(device(1))
 	old.MAC, old.Address = mac(9), device(9).OOB
 	b := newBench(t, dhcptest.Options{Static: []string{"02:00:5e:10:00:55,192.0.2.11,printer"}}, device(1))
-	b.srv.PutFile(at("gpu-001-bmc"), old.Render(), 0o600)
+	b.srv.PutFile(at("gpu-001-bmc"), rendered(old), 0o600)
 	b.srv.Chown(at("gpu-001-bmc"), "enroll", 0o644)
 	b.srv.Start()
 	if got, _ := b.srv.Lease(mac(9)); got != old.Address {
@@ -55,7 +55,7 @@ func TestRollback(t *testing.T) {
 	}
 	f := b.converge(b.p)
 	b.wantFault(f, plan.CodeDHCPUnhealthy, "duplicate dhcp-host IP address 192.0.2.11", "restored: "+at("gpu-001-bmc"), "restored and reloaded; the unit is active")
-	if got, _ := b.srv.ReadFile(at("gpu-001-bmc")); got != old.Render() {
+	if got, _ := b.srv.ReadFile(at("gpu-001-bmc")); got != rendered(old) {
 		t.Errorf("the file holds %q", got)
 	}
 	if got, _ := b.srv.Lease(mac(9)); got != old.Address {
@@ -80,7 +80,7 @@ func TestUnreadable(t *testing.T) {
 	old := entry(device(1))
 	old.MAC = mac(9)
 	b := newBench(t, dhcptest.Options{}, device(1))
-	b.srv.PutFile(at("gpu-001-bmc"), old.Render(), 0o600)
+	b.srv.PutFile(at("gpu-001-bmc"), rendered(old), 0o600)
 	b.srv.Chown(at("gpu-001-bmc"), "enroll", 0o600) // kept by the upload
 	b.wantFault(b.converge(b.p), plan.CodeDHCPUnhealthy, "cannot read "+at("gpu-001-bmc")+": Permission denied")
 }
@@ -145,7 +145,7 @@ func TestTwoRuns(t *testing.T) {
 	b := newBench(t, dhcptest.Options{}, device(1), device(2))
 	old := entry(device(2))
 	old.MAC = mac(9)
-	b.srv.PutFile(at("gpu-002-bmc"), old.Render(), 0o644)
+	b.srv.PutFile(at("gpu-002-bmc"), rendered(old), 0o644)
 	steps := b.look(b.p).Steps
 	if f := b.step(b.p, steps[0]); f != nil {
 		t.Fatal(f)

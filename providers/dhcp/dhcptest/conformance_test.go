@@ -284,7 +284,7 @@ var table = []struct {
 		if f := m.converge(t, i); f != nil {
 			t.Fatal(f)
 		}
-		want := dhcp.Entry{DeviceID: i.ID, Device: i.Name, MAC: i.BMCMAC, Address: i.OOB, Name: "conf-001"}.Render()
+		want := dhcp.Render(m.settings, dhcp.Entry{DeviceID: i.ID, Device: i.Name, MAC: i.BMCMAC, Address: i.OOB, Name: "conf-001"})
 		if got := m.read(t, "conf-001"); got != want {
 			t.Errorf("created %q, want %q", got, want)
 		}
