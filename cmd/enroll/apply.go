@@ -37,10 +37,10 @@ func (a *app) applyCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, inEnvironment := a.sys.lookupEnv("ENROLL_SITE")
 			f.siteGiven = inEnvironment || cmd.Flags().Changed("site")
-			if len(args) == 1 && isFile(args[0]) && !f.all {
+			if len(args) == 1 && isFile(args[0]) && !f.all && !f.filtered() {
 				return a.applyFile(cmd.Context(), f, args[0])
 			}
-			if len(args) == 1 && strings.ContainsAny(args[0], "/.") && !f.all {
+			if len(args) == 1 && strings.ContainsAny(args[0], "/.") && !f.all && !f.filtered() {
 				return usageError{fmt.Errorf("there is no plan file %q, and no device has such a name", args[0])}
 			}
 			return a.applyDevices(cmd.Context(), f, args)
@@ -48,8 +48,8 @@ func (a *app) applyCommand() *cobra.Command {
 	}
 	cmd.ValidArgsFunction = a.completeDevices
 	f.flags(cmd)
-	cmd.Flags().BoolVar(&f.all, "all", false, "all devices of the site's device classes")
-	f.register(cmd, "target")
+	f.deviceFlags.register(cmd)
+	f.selectFlags.register(cmd, "target")
 	cmd.Flags().BoolVar(&f.autoApprove, "auto-approve", false, "do not ask; for scripts")
 	cmd.Flags().StringArrayVar(&f.approved, "approve", nil, "approve what this policy of the site asks approval for")
 	_ = cmd.RegisterFlagCompletionFunc("approve", a.completePolicies) // the flag exists

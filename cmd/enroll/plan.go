@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,43 +14,18 @@ import (
 
 type planFlags struct {
 	shape
+	deviceFlags
 	selectFlags
-	all      bool
 	out      string
 	detailed bool
 	life     time.Duration
-}
-
-// selectFlags narrow a plan.
-type selectFlags struct {
-	targets  []string
-	excludes []string
-}
-
-func (f *selectFlags) register(cmd *cobra.Command, target string) {
-	cmd.Flags().StringArrayVar(&f.targets, target, nil, "only the steps that fit, and what they need: a glob over addresses (gpu-017/bmc.*, dhcp.reservation), kind:GLOB, action:GLOB or effect:GLOB")
-	cmd.Flags().StringArrayVar(&f.excludes, "exclude", nil, "without the steps that fit, and without what comes after them; globs as for --"+target)
-	for _, name := range []string{target, "exclude"} {
-		_ = cmd.RegisterFlagCompletionFunc(name, completeSelection) // the flag exists
-	}
-}
-
-func (f *selectFlags) selection() plan.Selection {
-	return plan.Selection{Targets: f.targets, Excludes: f.excludes}
-}
-
-func (f *selectFlags) check() error {
-	if err := f.selection().Check(); err != nil {
-		return usageError{err}
-	}
-	return nil
 }
 
 func (a *app) planCommand() *cobra.Command {
 	var f planFlags
 	cmd := &cobra.Command{
 		Use: "plan DEVICE…", Short: "Show what would be done to devices, and write nothing",
-		Example: "  enroll plan gpu-017\n  enroll plan --all --format markdown\n  enroll plan gpu-017 --out gpu-017.plan",
+		Example: "  enroll plan gpu-017\n  enroll plan --rack r01 --status staged --format markdown\n  enroll plan --all --target 'kind:bmc.*' --exclude effect:reboot\n  enroll plan gpu-017 --out gpu-017.plan",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if err := f.check(names); err != nil {
 				return err
@@ -84,9 +57,9 @@ func (a *app) planCommand() *cobra.Command {
 	}
 	cmd.ValidArgsFunction = a.completeDevices
 	f.flags(cmd)
-	cmd.Flags().BoolVar(&f.all, "all", false, "all devices of the site's device classes")
+	f.deviceFlags.register(cmd)
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the plan to this file, for enroll apply")
-	f.register(cmd, "target")
+	f.selectFlags.register(cmd, "target")
 	cmd.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit 2 when there is something to do")
 	cmd.Flags().DurationVar(&f.life, "expires", plan.DefaultLife, "how long the plan may be applied")
 	return cmd
@@ -96,13 +69,8 @@ func (f *planFlags) check(names []string) error {
 	if err := f.shape.check(); err != nil {
 		return err
 	}
-	for _, n := range names {
-		if strings.TrimSpace(n) == "" {
-			return usageError{fmt.Errorf("the name of a device is empty")}
-		}
-	}
-	if f.all == (len(names) > 0) {
-		return usageError{fmt.Errorf("name the devices, or say --all; not both, not neither")}
+	if err := f.deviceFlags.check(names); err != nil {
+		return err
 	}
 	if f.life <= 0 {
 		return usageError{fmt.Errorf("--expires must be longer than zero")}
@@ -117,12 +85,12 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := a.open(ctx, a.siteDir, selection{names: names, all: f.all}, id)
+	s, err := a.open(ctx, a.siteDir, f.of(names), id)
 	if err != nil {
 		return nil, s, err
 	}
 	created := a.sys.now().UTC().Truncate(time.Second)
-	p, err := s.build(ctx, f.selection(), created)
+	p, err := s.build(ctx, f.selectFlags, created)
 	if err != nil {
 		return nil, s, err
 	}
@@ -132,18 +100,23 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 	return p, s, nil
 }
 
-// live is what planning is handed: it reads, and has nothing that could write.
-type live interface {
-	Read(ctx context.Context, sc *plan.Scope, resources []plan.Resource) plan.Snapshot
-	Ownership(ctx context.Context, sc *plan.Scope) map[string]plan.Ownership // by device name
-}
-
 // build reads all systems and judges them.
-func (s *session) build(ctx context.Context, sel plan.Selection, now time.Time) (*plan.Plan, error) {
-	in, err := survey(ctx, s.router, plan.Input{
-		Scope: s.scope, Kinds: s.kinds, Selection: sel, Failed: s.failed, Now: now, Tool: plan.Tool{Name: "enroll", Version: version},
-	})
-	if err != nil {
+func (s *session) build(ctx context.Context, f selectFlags, now time.Time) (*plan.Plan, error) {
+	in := plan.Input{
+		Scope: s.scope, Kinds: s.kinds, Selection: f.selection(), Failed: s.failed, Now: now, Tool: plan.Tool{Name: "enroll", Version: version},
+	}
+	desired := plan.Desired(s.scope, s.kinds)
+	if len(desired) > 0 { // else every device has a fault, which is reported instead
+		addresses := make([]plan.Address, 0, len(desired))
+		for _, r := range desired {
+			addresses = append(addresses, r.Address)
+		}
+		if err := f.fit(addresses); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if in.Owners, in.World, err = survey(ctx, s.router, s.scope, desired); err != nil {
 		return nil, err
 	}
 	in.Statistics = s.statistics()
@@ -154,42 +127,20 @@ func (s *session) build(ctx context.Context, sel plan.Selection, now time.Time) 
 	return p, nil
 }
 
-// survey reads what a plan is made of. Ownership comes first.
-func survey(ctx context.Context, l live, in plan.Input) (plan.Input, error) {
-	in.Owners = l.Ownership(ctx, in.Scope)
-	desired := plan.Desired(in.Scope, in.Kinds)
-	if err := fitSelection(in.Selection, desired); err != nil {
-		return in, err
-	}
-	in.World = l.Read(ctx, in.Scope, desired)
-	if err := ctx.Err(); err != nil {
-		return in, plan.NewFault(plan.CodeInterrupted, "planning was interrupted").Because(err)
-	}
-	return in, nil
+// live is what planning is handed: it reads, and has nothing that could write.
+type live interface {
+	Read(ctx context.Context, sc *plan.Scope, resources []plan.Resource) plan.Snapshot
+	Ownership(ctx context.Context, sc *plan.Scope) map[string]plan.Ownership // by device name
 }
 
-// fitSelection refuses a glob over addresses that fits nothing: a mistyped target
-// would read as "nothing to do", a mistyped exclude would leave nothing out.
-func fitSelection(sel plan.Selection, resources []plan.Resource) error {
-	if len(resources) == 0 {
-		return nil // every device has a fault, which is reported instead
+// survey reads what is: who holds the nodes first, then all resources.
+func survey(ctx context.Context, l live, sc *plan.Scope, resources []plan.Resource) (map[string]plan.Ownership, plan.Snapshot, error) {
+	owners := l.Ownership(ctx, sc)
+	world := l.Read(ctx, sc, resources)
+	if err := ctx.Err(); err != nil {
+		return nil, nil, plan.NewFault(plan.CodeInterrupted, "planning was interrupted").Because(err)
 	}
-	for flag, patterns := range map[string][]string{"target": sel.Targets, "exclude": sel.Excludes} {
-		for _, p := range patterns {
-			if !plan.IsAddressPattern(p) || slices.ContainsFunc(resources, func(r plan.Resource) bool {
-				ok, err := r.Address.Match(p)
-				return err == nil && ok
-			}) {
-				continue
-			}
-			examples := make([]string, 0, 4)
-			for _, r := range resources[:min(4, len(resources))] {
-				examples = append(examples, r.Address.String())
-			}
-			return usageError{fmt.Errorf("--%s %q fits no address of these devices; addresses look like %s", flag, p, strings.Join(examples, ", "))}
-		}
-	}
-	return nil
+	return owners, world, nil
 }
 
 // newID makes a plan id: unique, and short enough to be said aloud.

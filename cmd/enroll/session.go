@@ -139,20 +139,23 @@ func (s *session) connectNetBox(planID string) error {
 
 // selection is which devices a run is about.
 type selection struct {
-	names []string
-	all   bool
+	names  []string
+	all    bool          // those that the filter lets through
+	filter netbox.Filter // with all
 }
 
 func (s *session) readIntents(ctx context.Context, sel selection) error {
 	names := sel.names
 	if sel.all {
 		var err error
-		if names, err = s.netbox.Names(ctx, s.site, netbox.Filter{}); err != nil {
+		if names, err = s.netbox.Names(ctx, s.site, sel.filter); err != nil {
 			return err
 		}
 		if len(names) == 0 {
 			// An empty answer is never "nothing to do": a wrong filter looks the same.
-			return plan.NewFault(plan.CodeDeviceNotFound, "NetBox shows no device of the site's device classes in site %q", s.site.NetBox.Site)
+			return plan.NewFault(plan.CodeDeviceNotFound, "NetBox shows no such device of the site's device classes in site %q", s.site.NetBox.Site).
+				With("roles", strings.Join(sel.filter.Roles, ", ")).With("racks", strings.Join(sel.filter.Racks, ", ")).
+				With("tags", strings.Join(sel.filter.Tags, ", ")).With("statuses", strings.Join(sel.filter.Statuses, ", "))
 		}
 	}
 	names = unique(names)
