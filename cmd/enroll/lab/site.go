@@ -62,7 +62,8 @@ func (l *Lab) write() error {
 	if err := os.WriteFile(filepath.Join(site, "bmc-ca.pem"), l.BMC.CA(), 0o600); err != nil {
 		return err
 	}
-	env := "export ENROLL_LAB=embedded\nexport ENROLL_SITE=" + quote(site) + "\nexport VAULT_TOKEN=" + quote(l.Vault.Token) + "\n"
+	env := "export ENROLL_LAB=embedded\nexport ENROLL_SITE=" + quote(site) + "\nexport VAULT_TOKEN=" + quote(l.Vault.Token) +
+		"\n# Where the DHCP machine answers relay agents: for enroll verify --dhcp DEVICE --relay 127.0.0.1:0 --server\nexport ENROLL_LAB_WIRE=" + quote(l.DHCP.Wire.String()) + "\n"
 	return os.WriteFile(filepath.Join(l.dir, "env"), []byte(env), 0o600)
 }
 

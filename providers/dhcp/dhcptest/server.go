@@ -18,6 +18,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -76,9 +77,12 @@ type Server struct {
 	User        string
 	IdentityPEM []byte
 	KnownHosts  []byte
+	// Wire is where DHCP messages of relay agents are answered.
+	Wire netip.AddrPort
 
 	options  Options
 	listener net.Listener
+	wire     *net.UDPConn
 	allowed  ssh.PublicKey // the account's authorized_keys
 	recorder *exchange.Recorder
 	closed   chan struct{}
@@ -162,8 +166,13 @@ func New(o Options) *Server {
 	s.tree = newTree(s.now(), o.User, o.Directory)
 	s.config = s.sshConfig(o.HostKeys)
 	s.startDaemon()
-	s.wait.Add(1)
+	if s.wire, err = net.ListenUDP("udp4", &net.UDPAddr{IP: at.IP}); err != nil {
+		panic("dhcptest: " + err.Error())
+	}
+	s.Wire = s.wire.LocalAddr().(*net.UDPAddr).AddrPort()
+	s.wait.Add(2)
 	go s.accept()
+	go s.answerWire()
 	return s
 }
 
@@ -182,7 +191,7 @@ func (s *Server) now() time.Time {
 // Close ends the machine and all its connections.
 func (s *Server) Close() error {
 	close(s.closed)
-	err := s.listener.Close()
+	err := errors.Join(s.listener.Close(), s.wire.Close())
 	s.mu.Lock()
 	for c := range s.conns {
 		_ = c.tcp.Close() // ends its goroutines

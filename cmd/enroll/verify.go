@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/enroll-dev/enroll/cmd/enroll/view"
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/dhcp"
+)
+
+type verifyFlags struct {
+	dhcp    bool
+	relay   string
+	server  string
+	timeout time.Duration
+	format  string
+}
+
+func (a *app) verifyCommand() *cobra.Command {
+	var f verifyFlags
+	cmd := &cobra.Command{
+		Use: "verify DEVICE", Short: "Prove from the outside that a device is as it was planned; changes nothing",
+		Long: "With --dhcp, run on a machine of the BMC network: sends a DISCOVER with the MAC of the device's BMC to the\n" +
+			"DHCP server, as a relay agent at --relay would, and compares the offer with NetBox and the site file.\n" +
+			"It never sends a REQUEST: nothing is leased. Exit 15 when the offer is another one, or none.",
+		Example: "  enroll verify --dhcp gpu-017 --relay 192.0.2.5",
+		Args:    exactlyOne("the name of one device"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case f.format != "text" && f.format != "json":
+				return usageError{fmt.Errorf("--format is text or json, not %q", f.format)}
+			case !f.dhcp:
+				return usageError{errors.New("say what is verified: --dhcp, the reservation of the BMC")}
+			}
+			return a.verifyDHCP(cmd.Context(), f, args[0])
+		},
+		ValidArgsFunction: a.completeDevices,
+	}
+	cmd.Flags().BoolVar(&f.dhcp, "dhcp", false, "ask the DHCP server for the address of the device's BMC")
+	cmd.Flags().StringVar(&f.relay, "relay", "", "address of this machine on the BMC network; the server answers there (required with --dhcp)")
+	cmd.Flags().StringVar(&f.server, "server", "", "address of the DHCP server on the BMC network (default: host of the dhcp block)")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 6*time.Second, "how long an offer is waited for; it is asked for three times")
+	cmd.Flags().StringVar(&f.format, "format", "text", "text or json")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	return cmd
+}
+
+// dhcpProof is what the DHCP server offered, beside what it should.
+type dhcpProof struct {
+	Device string      `json:"device"`
+	MAC    plan.MAC    `json:"mac"`
+	Relay  string      `json:"relay"`
+	Server string      `json:"server"`
+	Checks []proofLine `json:"checks"`
+}
+
+type proofLine struct {
+	What     string            `json:"what"`
+	Verdict  plan.CheckVerdict `json:"verdict"`
+	Expected string            `json:"expected"`
+	Observed string            `json:"observed"`
+}
+
+func (a *app) verifyDHCP(ctx context.Context, f verifyFlags, name string) error {
+	relay, err := relayAddress(f.relay)
+	switch {
+	case err != nil:
+		return usageError{err}
+	case f.timeout <= 0:
+		return usageError{errors.New("--timeout must be longer than zero")}
+	}
+	s, err := a.openIntents(ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, d := range s.failed {
+		return d.Fault
+	}
+	t := s.scope.Targets[0]
+	mac, want, fault := dhcp.Expected(t)
+	switch {
+	case fault != nil && len(t.Intent.Faults) > 0:
+		return t.Intent.Faults[0] // why something is missing
+	case fault != nil:
+		return fault
+	}
+	if f.server == "" {
+		f.server = s.site.DHCP.Host
+	}
+	server, err := dhcpServer(ctx, f.server)
+	if err != nil {
+		return err
+	}
+	got, fault := dhcp.Discovery{MAC: mac, Server: server, Relay: relay, Timeout: f.timeout}.Ask(ctx)
+	if fault != nil {
+		return fault
+	}
+	p := dhcpProof{Device: s.site.Name + "/" + t.Name(), MAC: mac, Relay: relay.String(), Server: server.String(), Checks: compareOffer(want, got)}
+	if err := a.printProof(p, f.format); err != nil {
+		return err
+	}
+	for _, c := range p.Checks {
+		if c.Verdict != plan.CheckPass {
+			return exitStatus(exitVerify)
+		}
+	}
+	return nil
+}
+
+// openIntents reads the site and what NetBox says about one device, and nothing
+// else: no provider is made.
+func (a *app) openIntents(ctx context.Context, name string) (*session, error) {
+	file, diags := a.load(a.siteDir)
+	if err := a.printDiagnostics(diags, "text"); err != nil {
+		return nil, err
+	}
+	if diags.HasErrors() {
+		return nil, exitStatus(exitConfig)
+	}
+	s := &session{app: a, file: file, site: file.Site()}
+	backend, err := a.backend(s.site)
+	if err != nil {
+		return nil, err
+	}
+	s.vault = newVault(backend, a.redactor)
+	if err := s.vault.load(ctx, []plan.SecretRef{s.site.NetBox.Token}); err != nil {
+		return nil, err
+	}
+	if err := s.connectNetBox("verify"); err != nil {
+		return nil, err
+	}
+	return s, s.readIntents(ctx, selection{names: []string{name}})
+}
+
+// compareOffer judges an offer; nil is none.
+func compareOffer(want dhcp.Offer, got *dhcp.Offer) []proofLine {
+	if got == nil {
+		return []proofLine{{"address", plan.CheckFail, want.Address.String(), "no offer"}}
+	}
+	line := func(what, expected, observed string) proofLine {
+		verdict := plan.CheckPass
+		if expected != observed {
+			verdict = plan.CheckFail
+		}
+		if observed == "" {
+			observed = "none"
+		}
+		return proofLine{what, verdict, expected, observed}
+	}
+	return []proofLine{
+		line("address", want.Address.String(), got.Address.String()),
+		line("host name", want.Name, got.Name),
+	}
+}
+
+func (a *app) printProof(p dhcpProof, format string) error {
+	if format == "json" {
+		enc := json.NewEncoder(a.sys.stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(p)
+	}
+	return writeProof(a.sys.stdout, p, a.sys.color())
+}
+
+func writeProof(w io.Writer, p dhcpProof, color bool) error {
+	fmt.Fprintf(w, "%s: DISCOVER of %s through %s to %s\n", p.Device, p.MAC, p.Relay, p.Server)
+	for _, c := range p.Checks {
+		text := c.Expected
+		if c.Verdict != plan.CheckPass {
+			text = "expected " + c.Expected + ", observed " + c.Observed
+		}
+		if _, err := fmt.Fprintf(w, "  %s %s: %s\n", view.Mark(c.Verdict == plan.CheckPass, color), c.What, view.Clean(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const dhcpServerPort = 67
+
+// relayAddress reads ADDRESS or ADDRESS:PORT. Another port is of use only where
+// something forwards: a server answers a relay agent at port 67.
+func relayAddress(text string) (netip.AddrPort, error) {
+	if text == "" {
+		return netip.AddrPort{}, errors.New("--dhcp wants --relay: an address of this machine on the BMC network")
+	}
+	if addr, err := netip.ParseAddr(text); err == nil && addr.Is4() {
+		return netip.AddrPortFrom(addr, dhcpServerPort), nil
+	}
+	if at, err := netip.ParseAddrPort(text); err == nil && at.Addr().Is4() {
+		return at, nil
+	}
+	return netip.AddrPort{}, fmt.Errorf("--relay wants an IPv4 address, not %q", text)
+}
+
+// dhcpServer finds the address of HOST or HOST:PORT.
+func dhcpServer(ctx context.Context, text string) (netip.AddrPort, error) {
+	host, port := text, dhcpServerPort
+	if h, p, err := net.SplitHostPort(text); err == nil {
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil {
+			return netip.AddrPort{}, usageError{fmt.Errorf("--server: %q is no port", p)}
+		}
+		host, port = h, int(n)
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host)
+	if err != nil || len(found) == 0 {
+		return netip.AddrPort{}, plan.NewFault(plan.CodeDHCPRelay, "the DHCP server %q has no IPv4 address", host).Because(err).
+			WithHint("Give its address on the BMC network with --server.")
+	}
+	return netip.AddrPortFrom(found[0].Unmap(), uint16(port)), nil
+}
