@@ -69,6 +69,8 @@ const (
 	CodeNotApproved          Code = "NOT_APPROVED"
 	CodeJournal              Code = "JOURNAL_FAILED"
 	CodeLockHeld             Code = "LOCK_HELD"
+	CodeLockLost             Code = "LOCK_LOST"
+	CodeObligation           Code = "OBLIGATION_OPEN"
 	CodePolicyApproval       Code = "POLICY_APPROVAL_REQUIRED"
 	CodePolicyWarning        Code = "POLICY_WARNING"
 	CodeTolerationExpired    Code = "TOLERATION_EXPIRED"
@@ -170,6 +172,8 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodeNotApproved:          {ClassDenied, OwnerInfra, false, "Nobody approved the plan; nothing was done.", "Review the plan and apply it again."},
 	CodeJournal:              {ClassInternal, OwnerInfra, false, "The journal could not be written, so nothing more was started.", "Free space or correct rights at the journal's place."},
 	CodeLockHeld:             {ClassBusy, OwnerInfra, true, "Another run holds the lock.", "Wait for it to end."},
+	CodeLockLost:             {ClassStale, OwnerInfra, false, "Somebody broke this run's lock, so it writes nothing more to the device.", "See who did; apply again when no other run is at work on the device."},
+	CodeObligation:           {ClassRefused, OwnerOpenStack, true, "Something that enroll had changed for a moment could not be put back.", "Put it back by hand as the message says, or apply to the device again: enroll then tries once more."},
 	CodePolicyApproval:       {ClassDenied, OwnerInfra, false, "A policy of the site wants somebody's approval, and nobody gave it.", "Ask the policy's owner, then apply with --approve POLICY, or answer the question at a terminal."},
 	CodePolicyWarning:        {ClassConfig, OwnerInfra, false, "A policy of the site warns about the plan.", "Read what the policy says; its owner decides."},
 	CodeTolerationExpired:    {ClassConfig, OwnerInfra, false, "A tolerate block is past its date, so its difference is mended again.", "Remove the block, or give it a later date and a reason."},

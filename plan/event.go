@@ -11,7 +11,10 @@ const (
 	EventWait  EventKind = "wait"  // the system is at work; asked again after Event.After
 	EventRetry EventKind = "retry" // an exchange failed in a way that may pass; tried again after Event.After
 	EventEnd   EventKind = "end"   // a step came to its end
+	EventHold  EventKind = "hold"  // the step may begin and waits for a place (Event.Text says which)
 	EventStop  EventKind = "stop"  // the run starts nothing new
+
+	EventRestore EventKind = "restore" // an obligation of the step is being put back
 )
 
 // Event is one thing that happened while a plan was applied. Events are for

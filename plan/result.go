@@ -25,6 +25,12 @@ type Result struct {
 	Memo     Memo          // with OutcomeWait: handed to the next exchange of this step
 	Fault    *Fault        // with OutcomeFailed
 	Checks   []Check       // verdicts that a verify step reached
+	// Opens, with OutcomeWait, is what the next exchange will make it necessary to
+	// put back should the step not come to its good end. It is on disk before that
+	// exchange.
+	Opens *Obligation
+	// Closes says that what an earlier exchange opened need not be put back any more.
+	Closes bool
 }
 
 // Memo is what a runner needs to remember between two exchanges of one step:
@@ -43,6 +49,12 @@ func Already() Result { return Result{Outcome: OutcomeAlready} }
 func Wait(after time.Duration, observed string, memo Memo) Result {
 	return Result{Outcome: OutcomeWait, After: after, Observed: observed, Memo: memo}
 }
+
+// Opening is the result with an obligation that the next exchange begins.
+func (r Result) Opening(o Obligation) Result { r.Opens = &o; return r }
+
+// Closing is the result with the end of the step's obligation.
+func (r Result) Closing() Result { r.Closes = true; return r }
 
 // Failed ends the step with a classified fault.
 func Failed(f *Fault) Result { return Result{Outcome: OutcomeFailed, Fault: f} }
@@ -68,6 +80,12 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	}
 	if len(r.Checks) > 0 {
 		out["checks"] = r.Checks
+	}
+	if r.Opens != nil {
+		out["opens"] = r.Opens
+	}
+	if r.Closes {
+		out["closes"] = true
 	}
 	return json.Marshal(out)
 }

@@ -26,6 +26,13 @@ type Runner interface {
 	Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo plan.Memo) plan.Result
 }
 
+// Restorer puts back what a step left open (plan.Result.Opens).
+type Restorer interface {
+	// Restore performs one bounded exchange like Run. It looks first whether the
+	// obligation still stands: Already when the world has moved on by itself.
+	Restore(ctx context.Context, sc *plan.Scope, o plan.Obligation) plan.Result
+}
+
 // Owner tells who holds the devices' nodes. It is asked first in every plan,
 // and again right before every mutation.
 type Owner interface {

@@ -6,15 +6,16 @@ func limitsBlock() *block {
 	limit := func(name, fallback, most, unit, doc, effect string) attribute {
 		return attribute{name: name, typ: intType, fallback: fallback, min: "1", max: most, unit: unit, example: fallback, since: version01, doc: doc, effect: effect}
 	}
+	later := func(a attribute) attribute { a.unused = true; return a }
 	return &block{
-		name: "limits", since: version01, unused: true,
+		name: "limits", since: version01,
 		doc: "How much happens at once.",
 		attrs: []attribute{
-			limit("devices", "16", "500", "devices", "Devices that are worked on at once.", "how fast apply is"),
-			limit("requests_per_bmc", "1", "4", "requests", "Requests that one BMC has in flight.", "how busy a BMC gets"),
-			limit("reboots", "5", "1000", "hosts", "Hosts of the site that reboot at once.", "when steps with the effect reboot wait"),
+			limit("devices", "16", "500", "devices", "Devices with an exchange in flight at once. While NetBox, Ironic or the DHCP server cannot keep up, apply uses fewer.", "how fast apply is"),
+			later(limit("requests_per_bmc", "1", "4", "requests", "Requests that one BMC has in flight.", "how busy a BMC gets")),
+			limit("reboots", "5", "1000", "hosts", "Hosts of the site that reboot at once. A host counts from the begin of its step, for ten minutes at most: one that cleans its disks for hours has long booted.", "when steps with the effect reboot wait"),
 			limit("reboots_per_rack", "2", "100", "hosts", "Hosts of one rack that reboot at once. Not more than `reboots`.", "when steps with the effect reboot wait"),
-			limit("dhcp_batch", "50", "1000", "hosts", "Reservations that share one validation and one restart.", "dhcp.service"),
+			later(limit("dhcp_batch", "50", "1000", "hosts", "Reservations that share one validation and one restart.", "dhcp.service")),
 		},
 	}
 }

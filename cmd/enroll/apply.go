@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"path/filepath"
 	"sort"
 	"strconv"
@@ -54,14 +55,14 @@ func (a *app) applyCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&f.approved, "approve", nil, "approve what this policy of the site asks approval for")
 	_ = cmd.RegisterFlagCompletionFunc("approve", a.completePolicies) // the flag exists
 	cmd.Flags().StringVar(&f.journal, "journal", "", "folder of the journals, by which a plan is applied once (default: $XDG_STATE_HOME/enroll/journal)")
-	cmd.Flags().IntVar(&f.devices, "devices-at-once", 16, "how many devices have an exchange in flight at once")
+	cmd.Flags().IntVar(&f.devices, "devices-at-once", 0, "how many devices have an exchange in flight at once (default: limits.devices of the site)")
 	f.life = plan.DefaultLife
 	return cmd
 }
 
 // checkApply refuses what only a plan can be printed as.
 func (f *applyFlags) checkApply() error {
-	if f.devices < 1 {
+	if f.devices < 0 {
 		return usageError{fmt.Errorf("--devices-at-once wants at least 1, not %d", f.devices)}
 	}
 	if f.format == "markdown" {
@@ -158,11 +159,11 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFla
 		}
 		return nil
 	}
-	release, err := apply.LockDevices(filepath.Join(a.stateDir(), "locks"), p.Scope.Site, p.Scope.Devices)
+	locks, err := apply.LockDevices(a.lockDir(), p.Scope.Site, p.Scope.Devices, a.holder(p.PlanID))
 	if err != nil {
 		return err
 	}
-	defer func() { a.warn(release()) }()
+	defer func() { a.warn(locks.Release()) }()
 	if err := a.approve(ctx, people, p, f); err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFla
 	if !p.HasWork() {
 		return exitStatus(applyExit(nil, p))
 	}
-	return a.execute(ctx, people, p, s, f, held)
+	return a.execute(ctx, people, p, s, f, held, locks)
 }
 
 // printApplied writes the one document of apply --format json.
@@ -343,6 +344,20 @@ func (a *app) stateDir() string {
 	return filepath.Join(home, ".local", "state", "enroll")
 }
 
+func (a *app) lockDir() string { return filepath.Join(a.stateDir(), "locks") }
+
+// holder says who this run is, to those that meet its locks.
+func (a *app) holder(planID string) apply.Holder {
+	h := apply.Holder{User: "unknown", Host: "unknown", PID: os.Getpid(), Started: a.sys.now(), PlanID: planID}
+	if u, err := user.Current(); err == nil {
+		h.User = u.Username
+	}
+	if name, err := os.Hostname(); err == nil {
+		h.Host = name
+	}
+	return h
+}
+
 // journalDir is one folder for all plans, wherever their files are: a copied
 // plan file is still the same plan.
 func (a *app) journalDir(f applyFlags) string {
@@ -353,7 +368,11 @@ func (a *app) journalDir(f applyFlags) string {
 }
 
 // execute runs the plan's steps and reports.
-func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *session, f applyFlags, held map[string]*plan.Fault) error {
+func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *session, f applyFlags, held map[string]*plan.Fault, locks *apply.Locks) error {
+	owed, err := apply.OpenObligations(a.journalDir(f), p.Scope.Site, p.Scope.Devices)
+	if err != nil {
+		return err
+	}
 	journal, err := apply.OpenJournal(a.journalDir(f), p.PlanID, a.sys.now)
 	if err != nil {
 		return err
@@ -364,8 +383,8 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 	defer end()
 	progress := view.NewProgress(people, p, a.sys.color())
 	past := journal.Past()
-	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, Begun: past.Begun, Done: past.Done, Held: held, HadNode: hadNode(p)}, apply.Deps{
-		Reader: s.router, Runner: s.router, Owner: s.router,
+	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, Begun: past.Begun, Done: past.Done, Held: held, Owed: owed, HadNode: hadNode(p)}, apply.Deps{
+		Reader: s.router, Runner: s.router, Owner: s.router, Restorer: s.router, Locked: locks.Lost,
 		Clock: apply.RealClock{}, Journal: journal, Events: progress.Event, Stop: stop,
 	}, s.options(f))
 	if report == nil {
@@ -399,7 +418,11 @@ func hadNode(p *plan.Plan) map[string]bool {
 // options takes the limits from the site.
 func (s *session) options(f applyFlags) apply.Options {
 	o := apply.DefaultOptions()
-	o.Devices = f.devices
+	l := s.site.Limits
+	o.Devices, o.Reboots, o.RebootsPerRack = l.Devices, l.Reboots, l.RebootsPerRack
+	if f.devices > 0 {
+		o.Devices = f.devices
+	}
 	if len(s.site.Ironics) > 0 {
 		i := s.site.Ironics[0]
 		o.BusyMin, o.BusyMax, o.BusyBudget = i.LockBackoffMin, i.LockBackoffMax, i.LockMaxWait

@@ -38,12 +38,29 @@ func (s redactedSystem) Read(ctx context.Context, sc *plan.Scope, resources []pl
 
 // Run cleans what a step says, not its memo, which goes back to the provider.
 func (s redactedSystem) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo plan.Memo) plan.Result {
-	r := s.systemProvider.Run(ctx, sc, step, memo)
+	return s.clean(s.systemProvider.Run(ctx, sc, step, memo))
+}
+
+// Restore cleans what putting something back says.
+func (s redactedSystem) Restore(ctx context.Context, sc *plan.Scope, o plan.Obligation) plan.Result {
+	p, ok := s.systemProvider.(providers.Restorer)
+	if !ok {
+		return plan.Failed(plan.NewFault(plan.CodeInternal, "nobody puts back what %s left open", o.Address))
+	}
+	return s.clean(p.Restore(ctx, sc, o))
+}
+
+func (s redactedSystem) clean(r plan.Result) plan.Result {
 	r.Observed = s.redactor.Text(r.Observed)
 	r.Fault = cleanFault(s.redactor, r.Fault)
 	for i := range r.Checks {
 		c := &r.Checks[i]
 		c.Expected, c.Observed, c.Text = s.redactor.Text(c.Expected), s.redactor.Text(c.Observed), s.redactor.Text(c.Text)
+	}
+	if r.Opens != nil { // it goes to disk
+		o := *r.Opens
+		o.Text, o.Memo = s.redactor.Text(o.Text), cleanMap(s.redactor, o.Memo)
+		r.Opens = &o
 	}
 	return r
 }

@@ -63,6 +63,15 @@ func (r *router) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo 
 	return p.Run(ctx, sc, step, memo)
 }
 
+// Restore puts back what a step of a system left open.
+func (r *router) Restore(ctx context.Context, sc *plan.Scope, o plan.Obligation) plan.Result {
+	p, ok := r.systems[o.Address.System].(providers.Restorer)
+	if !ok {
+		return plan.Failed(plan.NewFault(plan.CodeInternal, "nobody puts back what %s left open", o.Address))
+	}
+	return p.Restore(ctx, sc, o)
+}
+
 // Ownership asks Ironic who holds the devices' nodes.
 func (r *router) Ownership(ctx context.Context, sc *plan.Scope) map[string]plan.Ownership {
 	if r.owner == nil {

@@ -22,6 +22,10 @@ type Input struct {
 	// Held are devices that nothing is done to, with the reason: their record moved
 	// since the plan, or the plan itself found a fault.
 	Held map[string]*plan.Fault
+	// Owed are the obligations that earlier runs left open on these devices. They
+	// are taken over by the step that opened them when the plan has it again, else
+	// settled first.
+	Owed []plan.Obligation
 	// HadNode are the devices that had a node in Ironic when the plan was made. One
 	// whose node is gone has been renamed, or deleted: it is no longer known whose
 	// the machine is.
@@ -39,6 +43,10 @@ type (
 	Runner interface {
 		Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo plan.Memo) plan.Result
 	}
+	// Restorer puts back what a step left open; see providers.Restorer.
+	Restorer interface {
+		Restore(ctx context.Context, sc *plan.Scope, o plan.Obligation) plan.Result
+	}
 	// Owner tells who holds the devices' nodes; see providers.Owner.
 	Owner interface {
 		Ownership(ctx context.Context, sc *plan.Scope) map[string]plan.Ownership
@@ -47,11 +55,16 @@ type (
 
 // Deps are a run's ties to the world.
 type Deps struct {
-	Reader  Reader
-	Runner  Runner
-	Owner   Owner
-	Clock   Clock
-	Journal *Journal
+	Reader Reader
+	Runner Runner
+	Owner  Owner
+	// Restorer may be nil when no step opens obligations.
+	Restorer Restorer
+	Clock    Clock
+	Journal  *Journal
+	// Locked gives LOCK_LOST when the run does not hold the device any more; nil
+	// when nothing was locked. It is asked before every mutation.
+	Locked func(device string) *plan.Fault
 	// Events is told what happens, one call at a time; nil for nobody.
 	Events func(plan.Event)
 	// Stop, when closed, starts nothing new, abandons waits and lets what is in
@@ -62,6 +75,15 @@ type Deps struct {
 // Options are the limits of a run.
 type Options struct {
 	Devices int // devices with an exchange in flight at once
+
+	// Hosts that reboot at once, in the site and in one rack; 0 means no limit. A
+	// host counts from the begin of its step to the end, at most RebootWindow.
+	Reboots, RebootsPerRack int
+	RebootWindow            time.Duration
+
+	// Restoring what a step left open is tried for RestoreBudget, and for
+	// RestoreGrace once the run was cancelled.
+	RestoreBudget, RestoreGrace time.Duration
 
 	Budget time.Duration // of a step that has none of its own, all its waits included
 
@@ -87,7 +109,8 @@ type Options struct {
 // DefaultOptions are the limits that fit one site.
 func DefaultOptions() Options {
 	return Options{
-		Devices: 16, Budget: 15 * time.Minute,
+		Devices: 16, Budget: 15 * time.Minute, RebootWindow: 10 * time.Minute,
+		RestoreBudget: 2 * time.Minute, RestoreGrace: 5 * time.Second,
 		BusyMin: 10 * time.Second, BusyMax: time.Minute, BusyBudget: 15 * time.Minute,
 		Retries: 3, RetryMin: 2 * time.Second,
 		ReadBacks: 3, ReadBackPause: time.Second,

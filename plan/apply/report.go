@@ -42,6 +42,14 @@ type Report struct {
 	Steps       []StepReport // in the plan's order
 	Devices     []DeviceReport
 	Interrupted bool
+	Obligations []ObligationReport // what had to be put back
+}
+
+// ObligationReport is something that a step left open, put back when there is
+// no fault.
+type ObligationReport struct {
+	Obligation plan.Obligation `json:"obligation"`
+	Fault      *plan.Fault     `json:"fault,omitempty"`
 }
 
 // MarshalJSON writes the report for programs. Durations are texts ("1.5s").
@@ -75,7 +83,9 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		Interrupted bool      `json:"interrupted"`
 		Devices     []device  `json:"devices"`
 		Steps       []step    `json:"steps"`
-	}{PlanID: r.PlanID, Began: r.Began, Spent: r.Spent.String(), Interrupted: r.Interrupted, Devices: []device{}, Steps: []step{}}
+
+		Obligations []ObligationReport `json:"obligations"`
+	}{PlanID: r.PlanID, Began: r.Began, Spent: r.Spent.String(), Interrupted: r.Interrupted, Devices: []device{}, Steps: []step{}, Obligations: append([]ObligationReport{}, r.Obligations...)}
 	for _, d := range r.Devices {
 		out.Devices = append(out.Devices, device{d.Name, d.OK(), d.Done, d.Already, d.NotRun, d.Blocked, d.Fault})
 	}

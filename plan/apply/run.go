@@ -34,9 +34,10 @@ type progress int
 
 const (
 	pending  progress = iota // something it needs is not at its end
-	ready                    // may be visited
+	ready                    // may be visited, or waits for its device or a place
 	visiting                 // a visit is under way
 	resting                  // waits for its due time
+	owing                    // at its end, but for what it left open
 	over
 )
 
@@ -44,16 +45,25 @@ const (
 type job struct {
 	step     *plan.Step
 	index    int
+	rack     string
 	at       progress
 	needs    int // not yet over
 	neededBy []*job
 	visit    visit
 	due      time.Time
 	began    time.Time
+	window   time.Time // the end of its place among the hosts that reboot
+	held     string    // why it waited for a place, as it was told
 
 	looks, retries, busyTries, readBacks int
 	// The pause that is going on, and what it counts as.
 	busySince time.Time
+
+	// What has to be put back unless the step comes to its good end, and the end
+	// that waits for that.
+	owes      *plan.Obligation
+	end       outcome
+	owedSince time.Time
 
 	report StepReport
 }
@@ -63,14 +73,22 @@ type run struct {
 	visitor
 	in       Input
 	jobs     []*job
+	settling []*job // obligations of earlier runs that no step took over
 	byID     map[string]*job
-	open     int             // jobs that are not over
-	inFlight map[string]bool // devices with a visit under way; "" is the site itself
+	open     int               // jobs that are not over
+	ready    queue             // jobs that may be visited, in the plan's order
+	rests    queue             // jobs that rest, by due time
+	parked   map[string][]*job // ready jobs of a device with a visit under way
+	inFlight map[string]bool   // devices with a visit under way; "" is the site itself
+	slots    slots
+	places   places
 	stopped  map[string]*plan.Fault
 	halted   bool // nothing new is started
 	broke    bool // …because the journal cannot be written
 	began    time.Time
 	results  chan result
+
+	obligations []ObligationReport
 }
 
 type result struct {
@@ -82,13 +100,27 @@ func newRun(in Input, deps Deps, o Options) (*run, error) {
 	r := &run{
 		visitor: visitor{deps: deps, options: o, scope: in.Scope, hadNode: in.HadNode}, in: in,
 		byID: map[string]*job{}, inFlight: map[string]bool{}, stopped: map[string]*plan.Fault{},
+		ready: queue{less: byIndex}, rests: queue{less: byDue}, parked: map[string][]*job{},
+		slots: slots{most: o.Devices, now: o.Devices}, places: newPlaces(o),
 		began: deps.Clock.Now(), results: make(chan result),
 	}
 	for name, f := range in.Held {
 		r.stopped[name] = f
 	}
+	racks := map[string]string{}
+	for _, t := range in.Scope.Targets {
+		racks[t.Name()] = t.Intent.Rack
+	}
+	owed := map[plan.Address]*plan.Obligation{}
+	for i := range in.Owed {
+		owed[in.Owed[i].Address] = &in.Owed[i]
+	}
 	for i, s := range in.Steps {
-		j := &job{step: s, index: i, visit: visit{step: s, sent: in.Begun[s.ID]}, report: StepReport{Step: s}}
+		j := &job{step: s, index: i, rack: racks[s.Address.Device], visit: visit{step: s, sent: in.Begun[s.ID]}, report: StepReport{Step: s}}
+		if s.Blocked == nil && !in.Done[s.ID] {
+			j.owes = owed[s.Address]
+			delete(owed, s.Address)
+		}
 		r.jobs = append(r.jobs, j)
 		r.byID[s.ID] = j
 	}
@@ -102,12 +134,22 @@ func newRun(in Input, deps Deps, o Options) (*run, error) {
 			j.needs++
 		}
 	}
-	r.open = len(r.jobs)
+	for _, o := range in.Owed {
+		if owed[o.Address] == nil {
+			continue
+		}
+		s := &plan.Step{ID: o.ID, Address: o.Address, Action: plan.ActionUpdate}
+		r.settling = append(r.settling, &job{step: s, index: len(r.jobs) + len(r.settling), at: owing, owes: &o, end: ended(plan.StepDone), owedSince: r.began, report: StepReport{Step: s}})
+	}
+	r.open = len(r.jobs) + len(r.settling)
 	return r, nil
 }
 
 // loop runs until every job is over and no visit is under way.
 func (r *run) loop(ctx context.Context) {
+	for _, j := range r.settling {
+		r.queue(j)
+	}
 	for _, j := range r.jobs {
 		switch {
 		case j.at == over:
@@ -134,8 +176,7 @@ func (r *run) loop(ctx context.Context) {
 		timer, release := r.timer()
 		select {
 		case res := <-r.results:
-			delete(r.inFlight, res.job.step.Address.Device)
-			r.settle(ctx, res.job, res.out)
+			r.land(ctx, res)
 		case <-timer:
 		case <-stop:
 			stop = nil
@@ -155,15 +196,25 @@ func (r *run) cancelled(ctx context.Context) <-chan struct{} {
 	return ctx.Done()
 }
 
-// timer fires at the next due time of a job that could then be visited.
-func (r *run) timer() (<-chan time.Time, func() bool) {
-	var next time.Time
-	for _, j := range r.jobs {
-		if j.at == resting && !r.inFlight[j.step.Address.Device] && (next.IsZero() || j.due.Before(next)) {
-			next = j.due
-		}
+// queue lets a job be visited as soon as the limits allow.
+func (r *run) queue(j *job) {
+	switch j.at { //nolint:exhaustive // the others become ready
+	case over:
+		return
+	case owing:
+	default:
+		j.at = ready
 	}
-	if next.IsZero() || len(r.inFlight) >= r.options.Devices {
+	r.ready.put(j)
+}
+
+// timer fires when the next pause or the next place among the rebooting hosts ends.
+func (r *run) timer() (<-chan time.Time, func() bool) {
+	next := r.places.next()
+	if j := r.rests.first(); j != nil && (next.IsZero() || j.due.Before(next)) {
+		next = j.due
+	}
+	if next.IsZero() {
 		return nil, func() bool { return true }
 	}
 	return r.deps.Clock.Timer(max(next.Sub(r.deps.Clock.Now()), 0))
@@ -171,34 +222,87 @@ func (r *run) timer() (<-chan time.Time, func() bool) {
 
 // start begins as many visits as the limits allow, in the plan's order.
 func (r *run) start(ctx context.Context) {
-	if r.halted {
-		return
-	}
 	now := r.deps.Clock.Now()
-	for _, j := range r.jobs {
-		if len(r.inFlight) >= r.options.Devices {
+	for _, j := range r.rests.expired(now) {
+		r.queue(j)
+	}
+	for len(r.inFlight) < r.slots.now {
+		for _, j := range r.places.candidates(now) {
+			r.queue(j)
+		}
+		j := r.ready.take()
+		if j == nil {
 			return
 		}
 		device := j.step.Address.Device
-		if j.at == resting && !j.due.After(now) {
-			j.at = ready
+		switch {
+		case j.at == over: // left, when the run was halted
+		case r.inFlight[device]:
+			r.parked[device] = append(r.parked[device], j)
+		case j.at == owing:
+			r.tell(plan.Event{Kind: plan.EventRestore, Step: j.step, Text: j.owes.Text})
+			r.visitWith(j, func() outcome { return r.restore(ctx, *j.owes) })
+		case r.stopped[device] != nil && device != "":
+			r.places.freed = true // it may have been called for a place that it does not take
+			r.end(j, outcome{state: plan.StepSkipped, text: "the device stopped: " + string(r.stopped[device].Code)})
+		case r.placed(j, now):
+			r.begin(j, now)
+			j.report.Exchanges++
+			in := j.visit
+			r.visitWith(j, func() outcome { return r.perform(ctx, in) })
 		}
-		if j.at != ready || r.inFlight[device] {
-			continue
-		}
-		if f := r.stopped[device]; f != nil && device != "" {
-			r.end(j, outcome{state: plan.StepSkipped, text: "the device stopped: " + string(f.Code)})
-			continue
-		}
-		if j.began.IsZero() {
-			j.began = now
-			r.tell(plan.Event{Kind: plan.EventBegin, Step: j.step})
-		}
-		j.at = visiting
-		r.inFlight[device] = true
-		j.report.Exchanges++
-		go func() { r.results <- result{j, r.perform(ctx, j.visit)} }()
 	}
+}
+
+// placed reports whether a job has its place among the rebooting hosts, if it
+// needs one. One that has to wait is called again when a place is free.
+func (r *run) placed(j *job, now time.Time) bool {
+	if !j.began.IsZero() || j.rack == "" && j.step.Address.Device == "" || !reboots(j.step) {
+		return true
+	}
+	if why := r.places.full(j.rack); why != "" {
+		if j.held == "" {
+			r.tell(plan.Event{Kind: plan.EventHold, Step: j.step, Text: why})
+		}
+		j.held = why
+		r.places.wait(j)
+		return false
+	}
+	r.places.hold(j, now.Add(r.options.RebootWindow))
+	return true
+}
+
+func (r *run) begin(j *job, now time.Time) {
+	if j.began.IsZero() {
+		j.began = now
+		r.tell(plan.Event{Kind: plan.EventBegin, Step: j.step})
+	}
+	j.at = visiting
+}
+
+func (r *run) visitWith(j *job, look func() outcome) {
+	r.inFlight[j.step.Address.Device] = true
+	go func() { r.results <- result{j, look()} }()
+}
+
+// land takes in a visit's result, and calls those that waited for its device.
+func (r *run) land(ctx context.Context, res result) {
+	device := res.job.step.Address.Device
+	delete(r.inFlight, device)
+	for _, j := range r.parked[device] {
+		r.ready.put(j)
+	}
+	delete(r.parked, device)
+	if troubles(res.out.fault) {
+		r.slots.troubled()
+	} else {
+		r.slots.eased()
+	}
+	if res.job.at == owing {
+		r.restored(ctx, res.job, res.out)
+		return
+	}
+	r.settle(ctx, res.job, res.out)
 }
 
 // settle takes in what a visit came to.
@@ -210,6 +314,10 @@ func (r *run) settle(ctx context.Context, j *job, out outcome) {
 	j.visit.begun = j.visit.begun || out.began
 	j.visit.sent = j.visit.sent || out.sent
 	j.report.Checks = append(j.report.Checks, out.checks...)
+	if f := r.oblige(j, out); f != nil {
+		r.end(j, failed(f))
+		return
+	}
 	switch {
 	case ctx.Err() != nil && out.fault != nil && j.visit.begun && j.step.Action.Mutates():
 		// Cancelled in the middle of an exchange: nobody knows whether it arrived.
@@ -268,6 +376,7 @@ func (r *run) rest(j *job, out outcome) {
 		pause = left // one last look at the end of the budget
 	}
 	j.due, j.at = now.Add(pause), resting
+	r.rests.put(j)
 	r.tell(plan.Event{Kind: kind, Step: j.step, After: pause, Text: out.text, Fault: out.fault})
 }
 
@@ -305,6 +414,7 @@ func (r *run) halt(why string) {
 			r.leave(j)
 		}
 	}
+	r.rests.keep(func(j *job) bool { return j.at == owing })
 }
 
 func (r *run) leave(j *job) {
@@ -315,11 +425,25 @@ func (r *run) leave(j *job) {
 	r.end(j, outcome{state: plan.StepNotRun, text: "the run was stopped before it began"})
 }
 
-// end closes a job and lets those that need it go on, or not.
+// end closes a job and lets those that need it go on, or not. What the job left
+// open is put back first.
 func (r *run) end(j *job, out outcome) {
+	if j.owes != nil && !out.state.OK() {
+		j.at, j.end, j.owedSince = owing, out, r.deps.Clock.Now()
+		r.ready.put(j)
+		return
+	}
+	if j.owes != nil {
+		r.closed(j)
+	}
+	r.close(j, out)
+}
+
+func (r *run) close(j *job, out outcome) {
 	now := r.deps.Clock.Now()
 	j.at = over
 	r.open--
+	r.places.release(j)
 	rep := &j.report
 	rep.State, rep.Text, rep.Fault, rep.Began = out.state, out.text, out.fault, j.began
 	if !j.began.IsZero() {
@@ -376,7 +500,7 @@ func (r *run) arrive(j *job) {
 		}
 	}
 	if bad == nil || (j.step.Address.Device == "" && ok > 0) {
-		j.at = ready
+		r.queue(j)
 		return
 	}
 	r.end(j, outcome{state: plan.StepSkipped, text: fmt.Sprintf("needs %s (%s), which is %s", bad.step.ID, bad.step.Address.Local(), bad.report.State)})
@@ -393,7 +517,7 @@ func (r *run) tell(e plan.Event) {
 // report sums up. A device counts as failed by its first fault; one whose
 // shared step failed has that fault.
 func (r *run) report() *Report {
-	rep := &Report{PlanID: r.in.PlanID, Began: r.began, Spent: r.deps.Clock.Now().Sub(r.began), Interrupted: r.halted && !r.broke}
+	rep := &Report{PlanID: r.in.PlanID, Began: r.began, Spent: r.deps.Clock.Now().Sub(r.began), Interrupted: r.halted && !r.broke, Obligations: r.obligations}
 	devices := map[string]*DeviceReport{}
 	of := func(name string) *DeviceReport {
 		if devices[name] == nil {

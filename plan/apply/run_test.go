@@ -137,6 +137,11 @@ type setup struct {
 	dir    string
 	events []plan.Event
 	stop   chan struct{}
+
+	restorer interface {
+		Restore(ctx context.Context, sc *plan.Scope, o plan.Obligation) plan.Result
+	}
+	locked func(string) *plan.Fault
 }
 
 func newSetup(t *testing.T, devices []string, steps ...*plan.Step) *setup {
@@ -154,7 +159,7 @@ func (s *setup) run(t *testing.T, ctx context.Context) *Report { //nolint:revive
 			t.Error(err)
 		}
 	}()
-	rep, err := Run(ctx, s.in, Deps{Reader: s.world, Runner: s.world, Owner: s.world, Clock: RealClock{}, Journal: j, Stop: s.stop,
+	rep, err := Run(ctx, s.in, Deps{Reader: s.world, Runner: s.world, Owner: s.world, Clock: RealClock{}, Journal: j, Stop: s.stop, Restorer: s.restorer, Locked: s.locked,
 		Events: func(e plan.Event) { s.events = append(s.events, e) }}, s.o)
 	if err != nil {
 		t.Fatal(err)
@@ -707,30 +712,6 @@ func TestANodeThatVanishedIsNobodysAnyMore(t *testing.T) {
 			t.Errorf("fault %v, %d exchanges", r.Steps[0].Fault, s.world.calls[addr("a", "one")])
 		}
 	})
-}
-
-func TestDevicesAreLocked(t *testing.T) {
-	dir := t.TempDir()
-	release, err := LockDevices(dir, "s", []string{"b", "../a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := LockDevices(dir, "s", []string{"c", "b"}); !errors.Is(err, plan.CodeLockHeld) {
-		t.Errorf("second lock: %v", err)
-	}
-	if other, err := LockDevices(dir, "s", []string{"c"}); err != nil { // was released when b was refused
-		t.Error(err)
-	} else if err := other(); err != nil {
-		t.Error(err)
-	}
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
-	if again, err := LockDevices(dir, "s", []string{"b"}); err != nil {
-		t.Error(err)
-	} else if err := again(); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestAContinuedRunDoesNotLookBack(t *testing.T) {

@@ -52,6 +52,9 @@ type outcome struct {
 	look  bool          // waits for something to become readable
 	began bool          // an exchange was started
 	sent  bool          // …and its answer was lost
+
+	opens  *plan.Obligation // to be put back should the step not come to its good end
+	closes bool             // nothing is to be put back any more
 }
 
 func ended(state plan.StepState) outcome    { return outcome{state: state} }
@@ -97,6 +100,11 @@ func (v *visitor) perform(ctx context.Context, in visit) (out outcome) {
 // run while one device that it serves is free.
 func (v *visitor) mayWrite(ctx context.Context, s *plan.Step) *plan.Fault {
 	names := s.Serves
+	if d := s.Address.Device; d != "" && v.deps.Locked != nil {
+		if f := v.deps.Locked(d); f != nil {
+			return f
+		}
+	}
 	if s.Address.Device != "" {
 		names = []string{s.Address.Device}
 	}
@@ -210,7 +218,7 @@ func (v *visitor) exchange(ctx context.Context, in visit) outcome {
 		}
 	}
 	res := v.deps.Runner.Run(ctx, v.scope, in.step, in.memo)
-	out := outcome{began: true, checks: res.Checks}
+	out := outcome{began: true, checks: res.Checks, closes: res.Closes}
 	switch res.Outcome {
 	case plan.OutcomeDone, plan.OutcomeAlready:
 		if f := judgeChecks(res.Checks); f != nil {
@@ -224,7 +232,7 @@ func (v *visitor) exchange(ctx context.Context, in visit) outcome {
 		out.stage = stageReadBack
 		return keep(out, v.readBack(ctx, in))
 	case plan.OutcomeWait:
-		out.stage, out.memo, out.after, out.text = stageExchange, res.Memo, res.After, res.Observed
+		out.stage, out.memo, out.after, out.text, out.opens = stageExchange, res.Memo, res.After, res.Observed, res.Opens
 		return out
 	case plan.OutcomeFailed:
 		f := res.Fault
@@ -244,6 +252,7 @@ func (v *visitor) exchange(ctx context.Context, in visit) outcome {
 // keep carries over that an exchange was started.
 func keep(first, then outcome) outcome {
 	then.began = then.began || first.began
+	then.closes = then.closes || first.closes
 	if then.checks == nil {
 		then.checks = first.checks
 	}

@@ -46,6 +46,10 @@ func (p *Progress) Event(e plan.Event) {
 	}
 	switch e.Kind {
 	case plan.EventBegin:
+	case plan.EventHold:
+		p.line(e, p.t.color(blue, "…"), Clean(e.Text))
+	case plan.EventRestore:
+		p.line(e, p.t.color(yellow, "!"), "putting back: "+Clean(e.Text))
 	case plan.EventStop:
 		p.line(e, "", "nothing new is started: "+Clean(e.Text))
 	case plan.EventWait:

@@ -24,6 +24,7 @@ func Report(w io.Writer, r *apply.Report, color bool) error {
 	}
 	t.reportFaults(r)
 	t.inDoubt(r)
+	t.putBack(r)
 	_, err := io.WriteString(w, t.b.String())
 	return err
 }
@@ -79,5 +80,17 @@ func (t *textWriter) inDoubt(r *apply.Report) {
 		case plan.StepLeft:
 			t.f("  - %s is still going on in %s. Apply again to follow it.\n", place(s.Step), s.Step.Address.System)
 		}
+	}
+}
+
+// putBack tells what a step had changed for a moment only.
+func (t *textWriter) putBack(r *apply.Report) {
+	for _, o := range r.Obligations {
+		if o.Fault == nil {
+			t.f("  = put back: %s\n", Clean(o.Obligation.Text))
+			continue
+		}
+		t.f("\n%s\n", t.bold(Clean(o.Obligation.Address.String())))
+		Fault(&t.b, o.Fault, "  ", t.o.Color)
 	}
 }
