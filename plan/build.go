@@ -101,7 +101,7 @@ func Build(in Input) *Plan {
 	b.plan.link()
 	b.plan.judgeDevices()
 	b.record()
-	b.plan.Summary = Summarize(b.plan)
+	b.plan.Recount()
 	b.plan.ContentHash = ContentHash(b.plan)
 	return b.plan
 }
@@ -328,6 +328,9 @@ func finish(s *Step, k Kind, r Resource) *Step {
 	if s.From == nil {
 		s.From = r.From
 	}
+	if len(s.Effects) > 0 && len(s.Because) == 0 {
+		s.Because = causes(s)
+	}
 	s.Phase = k.Phase.String()
 	s.Sensitive = s.Sensitive || r.Sensitive
 	s.OnOwned = k.OnOwned
@@ -338,6 +341,26 @@ func finish(s *Step, k Kind, r Resource) *Step {
 		s.Guard = Fingerprint(s.Before)
 	}
 	return s
+}
+
+// causes are the paths for which a step has its effects: the secrets that it
+// writes where that is its only one, else what it changes.
+func causes(s *Step) []string {
+	var secrets []string
+	for _, from := range s.From {
+		if path, ref, ok := strings.Cut(from, ": "); ok && strings.HasPrefix(ref, "secret(") {
+			secrets = append(secrets, path)
+		}
+	}
+	if len(s.Effects) == 1 && s.Effects[0] == EffectCredential && len(secrets) > 0 {
+		return secrets
+	}
+	if before := s.Before; before.IsKnown() && !before.IsNull() {
+		if paths := DiffPaths(before, s.After); len(paths) > 0 {
+			return paths
+		}
+	}
+	return leafPaths(s.After)
 }
 
 // blockFailed keeps the steps of a device with a fault in sight, and from
@@ -420,7 +443,7 @@ func (b *builder) police() {
 		}
 		for _, name := range r.Holds {
 			b.diagnose(SeverityWarning, b.deviceOf(name), NewFault(CodePolicyWarning, "%s", r.Sentence()).
-				With("policy", r.Policy).With("owner", string(r.Owner)).With("concerns", name).With("from", r.From))
+				With("policy", r.Policy).With("owner", string(r.Owner)).With("concerns", name).With("from", b.in.Scope.Site.Relative(r.From)))
 		}
 	}
 }
@@ -454,6 +477,7 @@ func (b *builder) record() {
 	for _, d := range p.Devices {
 		p.Scope.Devices = append(p.Scope.Devices, d.Name)
 	}
+	b.relate()
 	sort.SliceStable(p.Checks, func(i, j int) bool { return addressLess(p.Checks[i].Address, p.Checks[j].Address) })
 	sort.SliceStable(p.Observed, func(i, j int) bool { return addressLess(p.Observed[i].Address, p.Observed[j].Address) })
 	sort.SliceStable(p.Diagnostics, func(i, j int) bool {
@@ -463,6 +487,28 @@ func (b *builder) record() {
 		}
 		return a.Severity < b.Severity // "error" sorts before "warning"
 	})
+}
+
+// relate names the site's files from the site's folder on: where a checkout stands
+// is no part of what people approve.
+func (b *builder) relate() {
+	site := b.in.Scope.Site
+	relate := func(from []string) []string {
+		out := append([]string(nil), from...)
+		for i := range out {
+			out[i] = site.Relative(out[i])
+		}
+		return out
+	}
+	for _, s := range b.plan.Steps {
+		s.From = relate(s.From)
+	}
+	for i := range b.plan.Checks {
+		b.plan.Checks[i].From = relate(b.plan.Checks[i].From)
+	}
+	for i := range b.plan.Policies {
+		b.plan.Policies[i].From = site.Relative(b.plan.Policies[i].From)
+	}
 }
 
 func uniqueObjects(objects []SourceObject) []SourceObject {

@@ -245,17 +245,59 @@ func TestBuildIsOrderIndependent(t *testing.T) {
 	}
 }
 
-func BenchmarkBuild500(b *testing.B) {
-	var names []string
-	for i := range 500 {
-		names = append(names, fmt.Sprintf("gpu-%03d", i))
-	}
-	sc := testScope(names...)
-	w := world(sc, LiveAbsent())
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Encode(Build(Input{Scope: sc, Kinds: testKinds, World: w})); err != nil {
-			b.Fatal(err)
+// A step with effects says because of which paths, whatever made it.
+func TestEffectsSayWhy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		step Step
+		want []string
+	}{
+		"what differs":         {Step{Before: Obj(map[string]Value{"a": Int(1), "b": Int(2)}), After: Obj(map[string]Value{"a": Int(1), "b": Int(3)})}, []string{"b"}},
+		"what is made":         {Step{Before: Null, After: Obj(map[string]Value{"a": Obj(map[string]Value{"b": Strs("x")}), "c": Null})}, []string{"a.b", "c"}},
+		"what cannot be seen":  {Step{Before: Unknown, After: Obj(map[string]Value{"a": Int(1)})}, []string{"a"}},
+		"the secret":           {Step{Before: Null, After: Obj(map[string]Value{"a": Int(1)}), From: []string{"https://netbox", `x.password: secret("i", "f")`}}, []string{"x.password"}},
+		"what the kind says":   {Step{Before: Null, After: Null, Because: []string{"state is enroll"}}, []string{"state is enroll"}},
+		"the same value again": {Step{Before: Str("a"), After: Str("a")}, []string{""}},
+	} {
+		s := finish(&tc.step, Kind{Phase: PhaseNode}, Resource{Effects: []Effect{EffectCredential}})
+		tc.step.Action = ActionUpdate
+		s = finish(s, Kind{Phase: PhaseNode}, Resource{Effects: []Effect{EffectCredential}})
+		if d := cmp.Diff(tc.want, s.Because); d != "" {
+			t.Errorf("%s: -want +got:\n%s", name, d)
 		}
+	}
+}
+
+// Effects are summed up for each device, each rack and the plan; hosts count once,
+// blocked steps not at all.
+func TestRecount(t *testing.T) {
+	step := func(device string, action Action, blocked bool, effects ...Effect) *Step {
+		s := &Step{Address: Address{Site: "s", Device: device, System: "x", Kind: "y"}, Action: action, Effects: effects}
+		if blocked {
+			s.Blocked = &Block{Rule: RulePolicy}
+		}
+		return s
+	}
+	p := &Plan{
+		Devices: []DevicePlan{{Name: "a", Rack: "r2"}, {Name: "b", Rack: "r2"}, {Name: "c", Rack: "r10"}, {Name: "d"}},
+		Steps: []*Step{
+			step("", ActionRun, false, EffectServiceRestart),
+			step("a", ActionTransition, false, EffectReboot), step("a", ActionTransition, false, EffectErase, EffectReboot), step("a", ActionVerify, false),
+			step("b", ActionUpdate, true, EffectReboot), step("c", ActionCreate, false, EffectCredential), step("d", ActionUpdate, false, EffectReboot),
+		},
+	}
+	p.Recount()
+	type sum = map[Effect]int
+	want := Summary{Devices: 4, Tally: Tally{2, 3, 1, 1, sum{EffectServiceRestart: 1, EffectReboot: 3, EffectErase: 1, EffectCredential: 1}}, HostReboots: 2, DiskErases: 1, ServiceRestarts: 1}
+	if d := cmp.Diff(want, p.Summary); d != "" {
+		t.Errorf("plan: -want +got:\n%s", d)
+	}
+	if d := cmp.Diff([]RackPlan{
+		{"r2", 2, Tally{0, 2, 1, 1, sum{EffectReboot: 2, EffectErase: 1}}, 1},
+		{"r10", 1, Tally{1, 0, 0, 0, sum{EffectCredential: 1}}, 0},
+	}, p.Racks); d != "" {
+		t.Errorf("racks: -want +got:\n%s", d)
+	}
+	if d := cmp.Diff(Tally{0, 2, 1, 0, sum{EffectReboot: 2, EffectErase: 1}}, p.Devices[0].Tally); d != "" {
+		t.Errorf("device: -want +got:\n%s", d)
 	}
 }

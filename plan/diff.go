@@ -39,6 +39,24 @@ func diffInto(paths *[]string, at string, a, b Value) {
 	*paths = append(*paths, at)
 }
 
+// leafPaths lists the paths of a value's leaves, sorted; "" is the whole. A list
+// is one leaf: its order counts as a whole.
+func leafPaths(v Value) []string {
+	var paths []string
+	leavesInto(&paths, "", v)
+	return paths
+}
+
+func leavesInto(paths *[]string, at string, v Value) {
+	if !isObject(v) {
+		*paths = append(*paths, at)
+		return
+	}
+	for _, k := range attributeNames(v) {
+		leavesInto(paths, joinPath(at, k), attribute(v, k))
+	}
+}
+
 func joinPath(at, k string) string {
 	if at == "" {
 		return k

@@ -25,6 +25,7 @@ type Plan struct {
 	Inputs      Inputs        `json:"inputs"`
 	Scope       ScopeRecord   `json:"scope"`
 	Devices     []DevicePlan  `json:"devices"`
+	Racks       []RackPlan    `json:"racks"` // of the devices that are in one
 	Steps       []*Step       `json:"steps"`
 	Checks      []Check       `json:"checks"`
 	Observed    []Observation `json:"observed"`
@@ -95,6 +96,7 @@ type DevicePlan struct {
 	OwnedReason string         `json:"owned_reason,omitempty"`
 	Maintenance bool           `json:"maintenance,omitempty"` // Ironic's flag
 	Verdict     DeviceVerdict  `json:"verdict"`
+	Tally                      // of the device's own steps; what it shares counts in the summary only
 	// UpTo is true when something could not be seen yet: the counts are then an
 	// upper bound.
 	UpTo bool `json:"up_to,omitempty"`
@@ -121,19 +123,6 @@ type Diagnostic struct {
 	Severity Severity `json:"severity"`
 	Device   string   `json:"device,omitempty"`
 	Fault    *Fault   `json:"fault"`
-}
-
-// Summary counts what the plan would do. Blocked steps count as blocked only.
-type Summary struct {
-	Devices         int  `json:"devices"`
-	Change          int  `json:"change"`
-	Run             int  `json:"run"`
-	Verify          int  `json:"verify"`
-	Blocked         int  `json:"blocked"`
-	HostReboots     int  `json:"host_reboots"` // hosts, not steps: one that reboots twice counts once
-	DiskErases      int  `json:"disk_erases"`
-	ServiceRestarts int  `json:"service_restarts"`
-	UpTo            bool `json:"up_to"`
 }
 
 // HasWork reports whether apply would run anything.

@@ -150,14 +150,17 @@ type faultJSON struct {
 	Cause    string            `json:"cause,omitempty"`
 }
 
-// MarshalJSON writes the fault with what its code implies.
-func (f *Fault) MarshalJSON() ([]byte, error) {
-	out := faultJSON{Code: f.Code, Class: f.Class(), Owner: f.Owner(), Retry: f.Retry(), Summary: f.Summary, Hint: f.WayOut(), Evidence: f.Evidence}
+// form is the fault with what its code implies.
+func (f *Fault) form() *faultJSON {
+	out := &faultJSON{Code: f.Code, Class: f.Class(), Owner: f.Owner(), Retry: f.Retry(), Summary: f.Summary, Hint: f.WayOut(), Evidence: f.Evidence}
 	if f.Cause != nil {
 		out.Cause = f.Cause.Error()
 	}
-	return json.Marshal(out)
+	return out
 }
+
+// MarshalJSON writes the fault as the plan file has it.
+func (f *Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form()) }
 
 // UnmarshalJSON reads what MarshalJSON wrote; the cause comes back as text.
 func (f *Fault) UnmarshalJSON(b []byte) error {

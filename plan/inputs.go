@@ -24,6 +24,20 @@ func (s *Site) Hash() string {
 	return hashOf([]byte(text))
 }
 
+// Relative names a place in the site's files from the site's folder on, that in an
+// included file by the path of the include.
+func (s *Site) Relative(place string) string {
+	for _, f := range s.Includes {
+		if rest, ok := strings.CutPrefix(place, strings.TrimSuffix(f.Dir, "/")+"/"); ok {
+			return f.Rel + "/" + rest
+		}
+	}
+	if s.Dir == "" {
+		return place
+	}
+	return strings.TrimPrefix(place, strings.TrimSuffix(s.Dir, "/")+"/")
+}
+
 // inJSON is a text as it stands inside a JSON text.
 func inJSON(s string) string {
 	quoted, _ := json.Marshal(strings.TrimSuffix(s, "/")) // a text always encodes

@@ -232,7 +232,7 @@ func (p *Plan) Enforce(results []PolicyResult) {
 		}
 	}
 	p.blockDependents()
-	p.Summary = Summarize(p)
+	p.Recount()
 }
 
 // stillDenied carries over what was denied before: it is blocked, so the policies

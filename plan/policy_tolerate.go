@@ -33,7 +33,7 @@ func (b *builder) expiredTolerations() {
 	for _, t := range b.in.Scope.Site.Tolerations {
 		if t.Expired(b.in.Now) {
 			b.diagnose(SeverityWarning, "", NewFault(CodeTolerationExpired, "tolerate %q ended on %s and tolerates no more", t.Name, t.Last).
-				With("address", t.Address).With("path", t.Path).With("reason", t.Reason).With("from", t.From))
+				With("address", t.Address).With("path", t.Path).With("reason", t.Reason).With("from", b.in.Scope.Site.Relative(t.From)))
 		}
 	}
 }

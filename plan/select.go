@@ -147,7 +147,7 @@ func (p *Plan) Select(sel Selection) (*Plan, error) {
 	out.link()
 	out.judgeDevices()
 	out.forgetSubjects()
-	out.Summary = Summarize(&out)
+	out.Recount()
 	out.ContentHash = ContentHash(&out)
 	return &out, nil
 }

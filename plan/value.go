@@ -160,10 +160,12 @@ func Fingerprint(v Value) string {
 	return hashOf(ToJSON(v))
 }
 
+const hashPrefix = "sha256:"
+
 // hashOf is the form of every hash in a plan: sha256:HEX.
 func hashOf(b []byte) string {
 	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return hashPrefix + hex.EncodeToString(sum[:])
 }
 
 // Satisfies reports whether the live value is what is wanted: every known

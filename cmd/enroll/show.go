@@ -68,8 +68,8 @@ func (a *app) showCommand() *cobra.Command {
 	return cmd
 }
 
-// maxPlanFile bounds what is read as a plan: 4,000 steps take about 5 MB.
-const maxPlanFile = 256 << 20
+// maxPlanFile bounds what is read as a plan: the 30,000 steps of 2,000 fresh devices take about 40 MB.
+const maxPlanFile = 64 << 20
 
 // readPlan reads and proves a plan file.
 func readPlan(path string) (*plan.Plan, error) {
@@ -80,12 +80,19 @@ func readPlan(path string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, plan.NewFault(plan.CodePlanInvalid, "the plan file cannot be read").Because(err)
 	}
+	if !info.Mode().IsRegular() {
+		return nil, plan.NewFault(plan.CodePlanInvalid, "%s is no regular file", path)
+	}
 	if info.Size() > maxPlanFile {
 		return nil, plan.NewFault(plan.CodePlanInvalid, "%s has %d bytes; no plan is that large", path, info.Size())
 	}
-	if info.Mode().Perm()&0o022 != 0 {
-		return nil, plan.NewFault(plan.CodePlanInvalid, "%s may be written by others than its owner (mode %04o)", path, info.Mode().Perm()).
-			WithHint("Make a new plan in a place that only you can write, or chmod 0600 it if you know who wrote it.")
+	if info.Mode().Perm()&0o026 != 0 {
+		can := "written"
+		if info.Mode().Perm()&0o022 == 0 {
+			can = "read"
+		}
+		return nil, plan.NewFault(plan.CodePlanInvalid, "%s can be %s by others than its owner (mode %04o)", path, can, info.Mode().Perm()).
+			WithHint("Make a new plan in a place that only you can use, or chmod 0600 it if you know who wrote it.")
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {
