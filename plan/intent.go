@@ -75,6 +75,7 @@ type Peer struct {
 	Label       string
 	Description string
 	LAG         string // name of the port's LAG parent, "" when it has none
+	Platform    string // slug of the switch's platform, "" when it has none or the site does not ask
 	URL         string
 }
 
@@ -103,8 +104,8 @@ type Bond struct {
 	Interfaces     []string `json:"interfaces,omitempty"`
 }
 
-// InspectionContext is config context inspection_validation. This version
-// checks carrier and LLDP only; the other keys are kept for later checks.
+// InspectionContext is config context inspection_validation: what an inspection
+// must have found.
 type InspectionContext map[string]any
 
 // ProvisioningNIC is the NIC that Ironic boots from: the first frontend

@@ -26,7 +26,7 @@ var kindForms = map[string]kindForm{ //nolint:gochecknoglobals // a constant tab
 	"ironic.node": {}, "ironic.portgroup": {keyed: true}, "ironic.port": {keyed: true}, "ironic.provision": {keyed: true}, "ironic.power": {},
 	"ironic.credential": {later: true}, "ironic.trait": {keyed: true, later: true}, "ironic.raid_interface": {later: true}, "ironic.root_device": {later: true},
 	"ironic.maintenance": {later: true}, "ironic.raid_config": {later: true}, "ironic.inspection": {later: true}, "ironic.driver": {later: true},
-	"check.carrier": {}, "check.lldp": {keyed: true}, "check.inspection": {keyed: true, later: true}, "check.link": {later: true},
+	"check.lldp": {keyed: true}, "check.inspection": {keyed: true}, "check.link": {later: true},
 }
 
 // KindNames lists the kinds of resources that this version makes, sorted.

@@ -14,10 +14,11 @@ type Site struct {
 	DHCP    *DHCPSettings // nil: the site has no dhcp block
 	BMC     *BMCSettings  // nil: the site has no bmc block
 
+	Verification Verification
+
 	// What follows is decoded and checked; this version does not act on it.
 	Limits       Limits
 	OwnedNodes   OwnedNodes
-	Verification Verification
 	FleetManager *FleetManagerSettings // nil: the site has none
 	Workflow     *WorkflowSettings     // nil: the site has none
 
@@ -189,6 +190,8 @@ type BMCSettings struct {
 	Timeout        time.Duration // of one request
 	ReadyBudget    time.Duration // how long a BMC may take to appear after its DHCP entry went live
 
+	Verification Verification
+
 	// What follows is decoded and checked; this version does not act on it.
 
 	Pins          []string // "sha256:HEX" of certificates that are accepted
@@ -252,9 +255,11 @@ type OwnedNodes struct {
 	Release []string // SYSTEM.KIND without reboot, bmc_reset, power and credential
 }
 
-// Verification says which differences between port names do not count.
+// Verification says which differences between names that LLDP announces and those
+// of NetBox do not count, by the slug of the switch's platform.
 type Verification struct {
-	PortNames map[string][]string // by platform slug: case, spaces, abbreviation, leading_zeros
+	PortNames   map[string][]string // case, spaces, abbreviation, leading_zeros
+	SwitchNames map[string][]string // case, domain
 }
 
 // FleetManagerSettings says how the fleet manager is reached.

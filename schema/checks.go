@@ -30,6 +30,8 @@ var (
 	vaultForm      = regexp.MustCompile(`^[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*$`)
 	hostLabelForm  = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
 	zoneForm       = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]*$`)
+	pciVendorForm  = regexp.MustCompile(`^(0x)?[0-9A-Fa-f]{4}$`)
+	pciDeviceForm  = regexp.MustCompile(`^(0x)?[0-9A-Fa-f]{4}:(0x)?[0-9A-Fa-f]{4}$`)
 	pinForm        = regexp.MustCompile(`^sha256:[0-9a-fA-F]{64}$`)
 	platformForm   = regexp.MustCompile(`^[A-Z0-9]+(?:_[A-Z0-9]+){0,3}$`)
 	resourceForm   = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
@@ -280,4 +282,13 @@ func isRedfishAddress(s string) error {
 		return errors.New("has a path; only /redfish/v1/Systems/ID may follow the port")
 	}
 	return nil
+}
+
+// isPCIVendor and isPCIDevice want ids as the PCI bus has them.
+func isPCIVendor(s string) error {
+	return form(pciVendorForm, "must be a PCI vendor id of four hexadecimal digits, such as 0x15b3")(s)
+}
+
+func isPCIDevice(s string) error {
+	return form(pciDeviceForm, "must be a PCI vendor and product id, such as 10de:2330")(s)
 }

@@ -331,7 +331,7 @@ func inspectionValidationKeys() []contextKey {
 			{name: "architecture", typ: contextText, enum: []string{"x86_64", "aarch64"}, doc: "Their architecture.", example: `"x86_64"`},
 		}},
 		{name: "nics", typ: contextObject, doc: "The network interfaces.", example: `{"count": 2, "vendors": ["0x15b3"], "link": true}`, keys: []contextKey{
-			count("count", "How many.", "2"), texts("vendors", "PCI vendor ids of which each must have one.", `["0x15b3"]`),
+			count("count", "How many, by MAC address: a VLAN is none.", "2"), {name: "vendors", typ: contextTexts, check: isPCIVendor, doc: "PCI vendor ids of which each must have one.", example: `["0x15b3"]`},
 			{name: "link", typ: contextBool, doc: "Whether each must have a carrier. One that reports none explicitly is refused in any case.", example: "true"},
 		}},
 		{name: "disks", typ: contextObject, doc: "The disks.", example: `{"count": 8, "models": ["MZQL27T6HBLA"]}`, keys: []contextKey{
@@ -344,7 +344,8 @@ func inspectionValidationKeys() []contextKey {
 		{name: "bios", typ: contextObject, doc: "The BIOS.", example: `{"block": ["2.1.0"]}`, keys: []contextKey{
 			texts("allow", "Versions of which it must have one.", `["2.3.4"]`), texts("block", "Versions that it must not have.", `["2.1.0"]`),
 		}},
-		count("gpus", "How many GPUs are on the PCI bus.", "8"),
+		count("gpus", "How many GPUs are on the PCI bus: display controllers and accelerators, without the screen of the BMC.", "8"),
+		{name: "gpu_devices", typ: contextTexts, check: isPCIDevice, doc: "What counts as a GPU, by PCI vendor and product id. For machines with other devices of those classes, or with virtual functions.", example: `["10de:2330"]`},
 	}
 }
 

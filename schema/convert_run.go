@@ -27,14 +27,17 @@ func (r *reporter) limits(b *rawBlock) plan.Limits {
 }
 
 func verification(b *rawBlock) plan.Verification {
-	v := plan.Verification{}
-	for _, n := range b.named("port_names") {
-		if v.PortNames == nil {
-			v.PortNames = map[string][]string{}
+	ignored := func(name string) map[string][]string {
+		var out map[string][]string
+		for _, n := range b.named(name) {
+			if out == nil {
+				out = map[string][]string{}
+			}
+			out[n.label] = get[[]string](n, "ignore")
 		}
-		v.PortNames[n.label] = get[[]string](n, "ignore")
+		return out
 	}
-	return v
+	return plan.Verification{PortNames: ignored("port_names"), SwitchNames: ignored("switch_names")}
 }
 
 // dhcpUnit is the unit's name in the packages of Debian and its kin.

@@ -37,7 +37,7 @@ func contextDocuments() []contextKey {
 	return []contextKey{
 		{name: "ironic_settings", typ: contextObject, required: true, doc: "How the device becomes a node in Ironic.", example: `{"driver": "redfish", "interface_type": "25gbase-x-sfp28", "raid_interface": "no-raid"}`,
 			keys: ironicSettingsKeys()},
-		{name: "inspection_validation", typ: contextObject, doc: "What an inspection must have found. This version checks carrier and LLDP, which need no key; the keys are checked and kept for later versions.", example: `{"gpus": 8}`,
+		{name: "inspection_validation", typ: contextObject, doc: "What an inspection must have found. What has no key is not asked, but for the carrier and the LLDP neighbours of the frontend interfaces, which are always checked. What the inspection did not report is not proven, and keeps a node from being cleaned.", example: `{"gpus": 8}`,
 			keys: inspectionValidationKeys()},
 		{name: "ztp", typ: contextObject, free: true, doc: "How the host's network is set up. For the platform class enroll looks whether there is such an object, and whether it has an infiniband part; an object without one leaves the fabric open, which is refused for devices with GPUs.", example: `{"infiniband": {}}`,
 			keys: []contextKey{

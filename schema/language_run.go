@@ -39,7 +39,7 @@ func harmlessKinds() []string {
 
 func verificationBlock() *block {
 	return &block{
-		name: "verification", since: version01, unused: true,
+		name: "verification", since: version01,
 		doc: "How what a switch announces is compared with NetBox.",
 		blocks: []*block{{
 			name: "port_names", many: true, since: version01,
@@ -48,6 +48,14 @@ func verificationBlock() *block {
 			attrs: []attribute{
 				{name: "ignore", typ: textListType, required: true, enum: []string{"case", "spaces", "abbreviation", "leading_zeros"}, example: `["case", "abbreviation"]`, since: version01,
 					doc: "`case`: upper and lower case; `spaces`: blanks; `abbreviation`: `Eth1/1` is `Ethernet1/1`; `leading_zeros`: `swp01` is `swp1`.", effect: "check.lldp"},
+			},
+		}, {
+			name: "switch_names", many: true, since: version01,
+			label: &label{name: "PLATFORM", doc: "the slug of the switch's platform in NetBox", example: "arista-eos", check: isSlug},
+			doc:   "Differences between the names of switches that do not count, on switches of one platform. Every verdict that rests on one says so.",
+			attrs: []attribute{
+				{name: "ignore", typ: textListType, required: true, enum: []string{"case", "domain"}, example: `["domain"]`, since: version01,
+					doc: "`case`: upper and lower case; `domain`: `leaf1.example.net` is `leaf1`.", effect: "check.lldp"},
 			},
 		}},
 	}

@@ -2,43 +2,44 @@ package ironic
 
 import (
 	"context"
-	"sort"
-	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// carrierKind checks that no frontend link is down: has_carrier explicitly
-// false fails, carrier that was not reported passes and is named (reference,
-// phase 5). Its live value is {NIC: true, false or null}.
-func carrierKind() plan.Kind {
+// inspectionKind are the checks of an inventory against config context
+// inspection_validation: one resource for each that the record asks for, and the
+// carrier of the frontend NICs in any case.
+func inspectionKind() plan.Kind {
 	return plan.Kind{
-		Name:  "check.carrier",
+		Name:  "check.inspection",
 		Phase: plan.PhaseVerify,
 		Want: func(t *plan.Target) []plan.Resource {
-			if !enrols(t) || len(frontend(t)) == 0 {
+			if !enrols(t) {
 				return nil
 			}
-			want := map[string]plan.Value{}
-			var from []string
-			for _, nic := range frontend(t) {
-				want[nic.Name] = plan.Bool(true)
-				from = append(from, nic.URL)
+			var out []plan.Resource
+			e := expected(t)
+			for _, c := range inspectionChecks() {
+				text := c.expects(e)
+				if text == "" {
+					continue
+				}
+				r := plan.Resource{Address: t.Address(systemCheck, kindInspection, c.key), Want: plan.Obj(map[string]plan.Value{"expected": plan.Str(text)}), From: []string{t.Intent.URL}}
+				if c.path != "" {
+					r.From = []string{t.Intent.URL + "config-context/", "inspection_validation." + c.path}
+				}
+				out = append(out, r)
 			}
-			return []plan.Resource{{Address: t.Address(systemCheck, kindCarrier, ""), Want: plan.Obj(want), From: from}}
+			return out
 		},
 		Decide: decideCheck,
-		Doc:    "every frontend NIC has a link, as the inspection saw it",
+		Doc:    "the inspection found the hardware that config context inspection_validation records",
 	}
 }
 
-// lldpKind checks each frontend cable: the switch's LLDP system name must be the
-// NetBox name of the far end's device, and the far end's port name must be the
-// LLDP port id or the port description, because switches differ in which of the
-// two carries it (reference, phase 5). Its live value has the frame's fields,
-// null where nothing was reported.
+// lldpKind checks each frontend cable; see cable.
 func lldpKind() plan.Kind {
 	return plan.Kind{
 		Name:  "check.lldp",
@@ -63,6 +64,9 @@ func lldpKind() plan.Kind {
 	}
 }
 
+// checkKinds are the kinds whose live value is what a check found.
+func checkKinds() []plan.Kind { return []plan.Kind{inspectionKind(), lldpKind()} }
+
 // frontend lists the NICs that can be looked for in an inventory.
 func frontend(t *plan.Target) []plan.FrontendNIC {
 	var out []plan.FrontendNIC
@@ -74,41 +78,87 @@ func frontend(t *plan.Target) []plan.FrontendNIC {
 	return out
 }
 
-func textOrNull(s string) plan.Value {
-	if s == "" {
-		return cty.NullVal(cty.String)
-	}
-	return plan.Str(s)
-}
-
-// liveCarrier and liveLLDP are what an inventory says about a check's resource.
-func liveCarrier(t *plan.Target, inv *inventory) plan.Value {
-	attrs := map[string]plan.Value{}
+func nicOf(t *plan.Target, a plan.Address) (plan.FrontendNIC, bool) {
 	for _, nic := range frontend(t) {
-		attrs[nic.Name] = cty.NullVal(cty.Bool)
-		if l, ok := inv.link(nic.MAC); ok && l.carrier != nil {
-			attrs[nic.Name] = plan.Bool(*l.carrier)
+		if nic.Name == a.Key {
+			return nic, true
 		}
 	}
-	return plan.Obj(attrs)
+	return plan.FrontendNIC{}, false
 }
 
-func liveLLDP(nic plan.FrontendNIC, inv *inventory) plan.Value {
-	l, _ := inv.link(nic.MAC)
-	return plan.Obj(map[string]plan.Value{
-		"interface":        textOrNull(l.name),
-		"chassis_id":       textOrNull(l.far.ChassisID),
-		"system_name":      textOrNull(l.far.SystemName),
-		"port_id":          textOrNull(l.far.PortID),
-		"port_description": textOrNull(l.far.PortDescription),
-	})
+// judge looks at one inventory for one device.
+type judge struct {
+	target *plan.Target
+	e      expectations
+	checks map[string]inspectionCheck
+	inv    *inventory // nil: there is none
+}
+
+func newJudge(t *plan.Target, inv *inventory) judge {
+	j := judge{target: t, e: expected(t), checks: map[string]inspectionCheck{}, inv: inv}
+	for _, c := range inspectionChecks() {
+		j.checks[c.key] = c
+	}
+	return j
+}
+
+// find gives the finding of one check.
+func (j judge) find(a plan.Address) finding {
+	if a.Kind == kindLLDP {
+		nic, _ := nicOf(j.target, a)
+		return cable(nic, j.e, j.inv)
+	}
+	if c, ok := j.checks[a.Key]; ok && c.expects(j.e) != "" {
+		return c.judge(j.e, j.inv)
+	}
+	return finding{verdict: plan.CheckSkipped, observed: "not looked at", text: "the record no longer asks for it"}
+}
+
+// check gives the verdict on one resource.
+func (j judge) check(r plan.Resource) plan.Check {
+	c := pending(j.target, r)
+	switch {
+	case c.Verdict == plan.CheckSkipped:
+	case j.inv == nil:
+		c.Text = noInventory
+	default:
+		c = judged(c, j.find(r.Address))
+	}
+	return c
+}
+
+// judgeAll gives every check of a device on an inventory, nil when there is none.
+func judgeAll(t *plan.Target, inv *inventory) []plan.Check {
+	var out []plan.Check
+	j := newJudge(t, inv)
+	for _, k := range checkKinds() {
+		for _, r := range k.Want(t) {
+			out = append(out, j.check(r))
+		}
+	}
+	return out
+}
+
+// liveCheck is a finding as a live value.
+func liveCheck(f finding) plan.Value {
+	return plan.Obj(map[string]plan.Value{"verdict": plan.Str(string(f.verdict)), "observed": plan.Str(f.observed), "text": plan.Str(f.text), "from": plan.Strs(f.from...)})
+}
+
+func findingOf(v plan.Value) finding {
+	f := finding{verdict: plan.CheckVerdict(plan.Text(v, "verdict")), observed: plan.Text(v, "observed"), text: plan.Text(v, "text")}
+	for _, el := range plan.Attr(v, "from").AsValueSlice() {
+		if el.Type() == cty.String {
+			f.from = append(f.from, el.AsString())
+		}
+	}
+	return f
 }
 
 // decideCheck gives the verdict on the evidence at hand, or a verify step when
 // this plan brings the evidence about.
 func decideCheck(d plan.Decision) plan.Verdict {
-	nic, _ := nicOf(d.Target, d.Resource.Address)
-	c := pending(d.Target, d.Resource, nic)
+	c := pending(d.Target, d.Resource)
 	if c.Verdict == plan.CheckSkipped {
 		return plan.Verdict{Checks: []plan.Check{c}}
 	}
@@ -121,9 +171,9 @@ func decideCheck(d plan.Decision) plan.Verdict {
 	}
 	switch d.Live.Presence {
 	case plan.Present:
-		return plan.Verdict{Checks: []plan.Check{judge(d.Target, d.Resource, nic, d.Live.Value)}}
+		return plan.Verdict{Checks: []plan.Check{judged(c, findingOf(d.Live.Value))}}
 	case plan.Absent:
-		c.Text = "Ironic has no inventory of the node"
+		c.Text = noInventory
 	case plan.Unreachable, plan.Unreadable, plan.Unsupported:
 		if !settled(d) {
 			return unreadable(d)
@@ -136,27 +186,16 @@ func decideCheck(d plan.Decision) plan.Verdict {
 	return plan.Verdict{Checks: []plan.Check{c}}
 }
 
-func nicOf(t *plan.Target, a plan.Address) (plan.FrontendNIC, bool) {
-	for _, nic := range frontend(t) {
-		if nic.Name == a.Key {
-			return nic, true
-		}
-	}
-	return plan.FrontendNIC{}, false
-}
+const noInventory = "Ironic has no inventory of the node"
 
 // pending is the check before any evidence: what is expected, and whether the
 // record excuses the device from it.
-func pending(t *plan.Target, r plan.Resource, nic plan.FrontendNIC) plan.Check {
-	c := plan.Check{Address: r.Address, Verdict: plan.CheckUnknown, Observed: "nothing yet", From: r.From}
-	if r.Address.Kind == kindCarrier {
-		var names []string
-		for _, n := range frontend(t) {
-			names = append(names, n.Name)
-		}
-		c.Expected = "link on " + strings.Join(names, ", ")
+func pending(t *plan.Target, r plan.Resource) plan.Check {
+	c := plan.Check{Address: r.Address, Verdict: plan.CheckUnknown, Expected: plan.Text(r.Want, "expected"), Observed: "nothing yet", From: r.From}
+	if r.Address.Kind != kindLLDP {
 		return c
 	}
+	nic, _ := nicOf(t, r.Address)
 	switch {
 	case nic.Peer != nil:
 		c.Expected = nic.Peer.Device + " " + nic.Peer.Port
@@ -169,94 +208,14 @@ func pending(t *plan.Target, r plan.Resource, nic plan.FrontendNIC) plan.Check {
 	return c
 }
 
-// judge compares one resource with what the inventory says.
-func judge(t *plan.Target, r plan.Resource, nic plan.FrontendNIC, live plan.Value) plan.Check {
-	c := pending(t, r, nic)
-	switch {
-	case c.Verdict == plan.CheckSkipped:
-	case r.Address.Kind == kindCarrier:
-		judgeCarrier(&c, t, live)
-	default:
-		judgeLLDP(&c, nic, live)
+// judged adds a finding to a check. What the record excuses stays excused.
+func judged(c plan.Check, f finding) plan.Check {
+	if c.Verdict == plan.CheckSkipped {
+		return c
 	}
+	c.Verdict, c.Observed, c.Text = f.verdict, f.observed, f.text
+	c.From = append(append([]string(nil), c.From...), f.from...)
 	return c
-}
-
-func judgeCarrier(c *plan.Check, t *plan.Target, live plan.Value) {
-	var up, down, silent []string
-	for _, nic := range frontend(t) {
-		switch v := plan.Attr(live, nic.Name); {
-		case v.IsNull():
-			silent = append(silent, nic.Name)
-		case v.True():
-			up = append(up, nic.Name)
-		default:
-			down = append(down, nic.Name)
-		}
-	}
-	c.Observed = observedLinks(up, down, silent)
-	switch {
-	case len(down) > 0:
-		c.Verdict, c.Text = plan.CheckFail, "no link on "+strings.Join(down, ", ")+": check cable, optics and switch port"
-	case len(silent) > 0:
-		c.Verdict, c.Text = plan.CheckPass, "the inspection did not report the carrier of "+strings.Join(silent, ", ")+"; only a link that is reported down fails"
-	default:
-		c.Verdict = plan.CheckPass
-	}
-}
-
-func observedLinks(up, down, silent []string) string {
-	var parts []string
-	for _, p := range []struct {
-		what string
-		nics []string
-	}{{"link on ", up}, {"no link on ", down}, {"not reported for ", silent}} {
-		if len(p.nics) > 0 {
-			sort.Strings(p.nics)
-			parts = append(parts, p.what+strings.Join(p.nics, ", "))
-		}
-	}
-	return strings.Join(parts, "; ")
-}
-
-func judgeLLDP(c *plan.Check, nic plan.FrontendNIC, live plan.Value) {
-	system, chassis := plan.Text(live, "system_name"), plan.Text(live, "chassis_id")
-	port, description := plan.Text(live, "port_id"), plan.Text(live, "port_description")
-	switch {
-	case plan.Text(live, "interface") == "":
-		c.Observed, c.Text = "no such interface", "the inventory has no interface with MAC address "+nic.MAC.String()
-		return
-	case system == "" && port == "" && description == "":
-		c.Observed, c.Text = "no LLDP", "no LLDP frame was reported for "+nic.Name+": the switch sends none, or the ramdisk does not collect it"
-		return
-	case nic.Peer == nil:
-		c.Observed = far(system, chassis, port, description, "")
-		return
-	}
-	c.Observed = far(system, chassis, port, description, nic.Peer.Port)
-	switch {
-	case system != nic.Peer.Device:
-		c.Verdict, c.Text = plan.CheckFail, nic.Name+" is cabled to another switch than NetBox records"
-	case port != nic.Peer.Port && description != nic.Peer.Port:
-		c.Verdict, c.Text = plan.CheckFail, nic.Name+" is cabled to another port than NetBox records"
-	default:
-		c.Verdict = plan.CheckPass
-	}
-}
-
-// far writes the far end as "switch port". Where the port's name stands in the
-// description, as on switches that send a MAC address as port id, that is shown.
-func far(system, chassis, port, description, want string) string {
-	if system == "" {
-		system = "chassis " + chassis
-	}
-	switch {
-	case port == want || description == "":
-		return system + " " + port
-	case description == want || port == "":
-		return system + " " + description
-	}
-	return system + " " + port + " (" + description + ")"
 }
 
 // proven says whether a check lets cleaning begin. A cable that nobody saw does
@@ -268,15 +227,13 @@ func proven(c plan.Check) bool {
 // evidence judges all checks of a device on the inventory at hand.
 func evidence(d plan.Decision) []plan.Check {
 	var out []plan.Check
-	for _, k := range []plan.Kind{carrierKind(), lldpKind()} {
+	for _, k := range checkKinds() {
 		for _, r := range k.Want(d.Target) {
-			nic, _ := nicOf(d.Target, r.Address)
-			live := d.World.Get(r.Address)
-			if live.Presence != plan.Present {
-				out = append(out, pending(d.Target, r, nic))
-				continue
+			c := pending(d.Target, r)
+			if live := d.World.Get(r.Address); live.Presence == plan.Present {
+				c = judged(c, findingOf(live.Value))
 			}
-			out = append(out, judge(d.Target, r, nic, live.Value))
+			out = append(out, c)
 		}
 	}
 	return out
@@ -290,22 +247,10 @@ func (c *Client) runCheck(ctx context.Context, r run) plan.Result {
 		return plan.Failed(f)
 	}
 	var inv *inventory
-	found := false
 	if n != nil {
-		if inv, found, f = r.service.inventory(ctx, n); f != nil {
+		if inv, f = r.service.recent(ctx, n); f != nil {
 			return plan.Failed(f)
 		}
 	}
-	nic, _ := nicOf(r.target, r.step.Address)
-	resource := plan.Resource{Address: r.step.Address, Want: r.step.After, From: r.step.From}
-	check := pending(r.target, resource, nic)
-	switch {
-	case !found:
-		check.Text = "Ironic has no inventory of the node"
-	case r.step.Address.Kind == kindCarrier:
-		check = judge(r.target, resource, nic, liveCarrier(r.target, inv))
-	default:
-		check = judge(r.target, resource, nic, liveLLDP(nic, inv))
-	}
-	return plan.Verified(check)
+	return plan.Verified(newJudge(r.target, inv).check(plan.Resource{Address: r.step.Address, Want: r.step.After, From: r.step.From}))
 }

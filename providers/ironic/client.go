@@ -149,6 +149,9 @@ type service struct {
 	mu        sync.Mutex
 	transport *http.Transport
 	conn      *gophercloud.ServiceClient // nil before the first request
+	// inventories are those that checks of this run have read, by node and the time
+	// at which its inspection finished.
+	inventories map[string]*inventory
 }
 
 // counted counts what goes over the wire.

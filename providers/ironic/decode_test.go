@@ -31,16 +31,22 @@ func recorded(t testing.TB, name string) []byte {
 	return exchange.Response.Body
 }
 
-func TestRecordedInventory(t *testing.T) {
-	var inv inventory
-	if err := json.Unmarshal(recorded(t, "inventory-200"), &inv); err != nil {
+func decoded(t testing.TB, raw []byte) *inventory {
+	t.Helper()
+	inv, err := decodeInventory(raw)
+	if err != nil {
 		t.Fatal(err)
 	}
-	up, down := true, false
+	return inv
+}
+
+func TestRecordedInventory(t *testing.T) {
+	inv := decoded(t, recorded(t, "inventory-200"))
+	up, down := maybe[bool]{true, true}, maybe[bool]{known: true}
 	want := map[string]link{
-		"52:54:00:00:01:2c": {name: "eth0", carrier: &up, far: neighbour{ChassisID: "00:11:22:33:44:55", PortID: "swp1", PortDescription: "host-eth0", SystemName: "leaf01"}},
-		"52-54-00-00-01-2D": {name: "eth1", carrier: &up, far: neighbour{ChassisID: "00:11:22:33:44:66", PortID: "00:11:22:33:44:77", PortDescription: "Ethernet1/12", SystemName: "leaf02"}},
-		"52:54:00:00:01:2e": {name: "eth2", carrier: &down},
+		"52:54:00:00:01:2c": {names: []string{"eth0"}, carrier: up, far: []neighbour{{ChassisID: "00:11:22:33:44:55", PortID: "swp1", PortDescription: "host-eth0", SystemName: "leaf01"}}},
+		"52-54-00-00-01-2D": {names: []string{"eth1"}, carrier: up, far: []neighbour{{ChassisID: "00:11:22:33:44:66", PortID: "00:11:22:33:44:77", PortDescription: "Ethernet1/12", SystemName: "leaf02"}}},
+		"52:54:00:00:01:2e": {names: []string{"eth2"}, carrier: down},
 	}
 	for text, w := range want {
 		mac, err := plan.ParseMAC(text)
@@ -52,7 +58,7 @@ func TestRecordedInventory(t *testing.T) {
 			t.Errorf("%s: no interface", text)
 			continue
 		}
-		if diff := cmp.Diff(w, got, cmp.AllowUnexported(link{})); diff != "" {
+		if diff := cmp.Diff(w, got, cmp.AllowUnexported(link{}, maybe[bool]{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}
@@ -63,16 +69,16 @@ func TestRecordedInventory(t *testing.T) {
 
 func TestParsedFormsOfLLDP(t *testing.T) {
 	const body = `{"inventory": {"interfaces": [{"name": "a", "mac_address": "02:00:00:00:00:01"}, {"name": "b", "mac_address": "02:00:00:00:00:02", "lldp": null}]},
-		"plugin_data": {"parsed_lldp": {"a": {"switch_system_name": "leaf1\u0000", "switch_port_id": "swp7"}},
+		"plugin_data": {"parsed_lldp": {"a": {"switch_mgmt_addresses": ["192.0.2.1"], "switch_system_name": ["leaf1\u0000"], "switch_port_id": "swp7"}},
 		"all_interfaces": {"b": {"lldp_processed": {"switch_system_name": "leaf2", "switch_port_description": "Ethernet9"}}}}}`
-	var inv inventory
-	if err := json.Unmarshal([]byte(body), &inv); err != nil {
-		t.Fatal(err)
-	}
+	inv := decoded(t, []byte(body))
 	a, _ := inv.link(plan.MAC{2, 0, 0, 0, 0, 1})
 	b, _ := inv.link(plan.MAC{2, 0, 0, 0, 0, 2})
-	if a.far != (neighbour{SystemName: "leaf1", PortID: "swp7"}) || b.far != (neighbour{SystemName: "leaf2", PortDescription: "Ethernet9"}) || a.carrier != nil {
-		t.Errorf("%+v, %+v", a, b)
+	if diff := cmp.Diff([]neighbour{{SystemName: "leaf1", PortID: "swp7"}}, a.far); diff != "" || a.carrier.known {
+		t.Errorf("a: %s", diff)
+	}
+	if diff := cmp.Diff([]neighbour{{SystemName: "leaf2", PortDescription: "Ethernet9"}}, b.far); diff != "" {
+		t.Errorf("b: %s", diff)
 	}
 }
 
@@ -88,8 +94,10 @@ func TestDecodeLLDP(t *testing.T) {
 		{"padding", `[[5,"6c6561663100"],[4,"2075702000"]]`, neighbour{SystemName: "leaf1", PortDescription: "up"}},
 		{"a MAC of the wrong length", `[[1,"040011"],[2,"03"]]`, neighbour{ChassisID: "0011"}},
 		{"an unknown subtype", `[[2,"09beef"]]`, neighbour{PortID: "beef"}},
-		{"no UTF-8", `[[5,"ff"],[2,"05ff"]]`, neighbour{PortID: "ff"}},
-		{"escape codes", `[[5,"1b5b31346d"]]`, neighbour{}},
+		{"no UTF-8", `[[5,"fffe41"],[2,"05ff"]]`, neighbour{SystemName: "\ufffd\ufffdA", PortID: "\ufffd"}},
+		{"escape codes", `[[5,"1b5b31346d"]]`, neighbour{SystemName: "\ufffd[14m"}},
+		{"a list of values", `[[5,["6c656166","62"]],[2,[]]]`, neighbour{SystemName: "leaf"}},
+		{"longer than a TLV", `[[5,"` + strings.Repeat("61", 4000) + `"]]`, neighbour{SystemName: strings.Repeat("a", 511)}},
 		{"bad entries between good ones", `[[5,"zz"],["5","61"],[5],null,7,[5,"62"]]`, neighbour{SystemName: "b"}},
 		{"no list", `{"5":"61"}`, neighbour{}},
 		{"nothing", ``, neighbour{}},

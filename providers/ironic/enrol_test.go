@@ -18,7 +18,7 @@ func TestEnrolFreshDevice(t *testing.T) {
 	p := l.plan()
 	want := []string{
 		"create ironic.node", "create ironic.port[eth0]", "create ironic.port[eth1]", "transition ironic.provision[manage]", "transition ironic.provision[inspect]",
-		"verify check.carrier", "verify check.lldp[eth0]", "verify check.lldp[eth1]", "transition ironic.provision[provide]", "update ironic.power",
+		"verify check.inspection[carrier]", "verify check.lldp[eth0]", "verify check.lldp[eth1]", "transition ironic.provision[provide]", "update ironic.power",
 	}
 	if diff := cmp.Diff(want, shown(p)); diff != "" {
 		t.Fatalf("plan (-want +got):\n%s\n%v", diff, p.Diagnostics)
@@ -154,7 +154,7 @@ func TestEvidenceThatIsMissing(t *testing.T) {
 		change func(l *lab, mac string)
 		want   string // of the fault, "" for none
 	}{
-		{"no carrier", func(l *lab, mac string) { l.dark[mac] = true }, "check.carrier: expected link on eth0, eth1, observed link on eth1; no link on eth0"},
+		{"no carrier", func(l *lab, mac string) { l.dark[mac] = true }, "check.inspection[carrier]: expected link on eth0, eth1, observed link on eth1; no link on eth0"},
 		{"carrier not reported", func(l *lab, mac string) { l.unreported[mac] = true }, ""},
 		{"no LLDP", func(l *lab, mac string) { l.silent[mac] = true }, "check.lldp[eth0] is not proven"},
 		{"no LLDP, excused", func(l *lab, mac string) {
@@ -185,7 +185,7 @@ func (e errText) Error() string { return string(e) }
 // What a plan says about a node in each state that is not owned.
 func TestPlanByState(t *testing.T) {
 	clean := []string{"[transition ironic.provision[manage]: not_supported]", "[transition ironic.provision[provide]: not_supported]"}
-	verifies := []string{"verify check.carrier", "verify check.lldp[eth0]", "verify check.lldp[eth1]"}
+	verifies := []string{"verify check.inspection[carrier]", "verify check.lldp[eth0]", "verify check.lldp[eth1]"}
 	all := func(parts ...[]string) (out []string) {
 		for _, p := range parts {
 			out = append(out, p...)

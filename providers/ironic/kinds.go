@@ -9,15 +9,16 @@ const (
 	systemIronic = "ironic"
 	systemCheck  = "check"
 
-	kindNode      = "node"
-	kindPort      = "port"
-	kindPortgroup = "portgroup"
-	kindProvision = "provision"
-	kindPower     = "power"
-	kindCarrier   = "carrier"
-	kindLLDP      = "lldp"
+	kindNode       = "node"
+	kindPort       = "port"
+	kindPortgroup  = "portgroup"
+	kindProvision  = "provision"
+	kindPower      = "power"
+	kindInspection = "inspection"
+	kindLLDP       = "lldp"
 
 	keyBond    = "bond"
+	keyCarrier = "carrier"
 	keyManage  = "manage"
 	keyInspect = "inspect"
 	keyProvide = "provide"
@@ -31,7 +32,7 @@ func Kinds() []plan.Kind {
 		portKind(),
 		provisionKind(keyManage, plan.PhaseManage, "the BMC is reachable for Ironic: enroll → manageable"),
 		provisionKind(keyInspect, plan.PhaseInspect, "the ramdisk reports the hardware; the host reboots"),
-		carrierKind(),
+		inspectionKind(),
 		lldpKind(),
 		provisionKind(keyProvide, plan.PhaseClean, "cleaning: manageable → available; disks are erased"),
 		powerKind(),

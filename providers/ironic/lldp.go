@@ -3,6 +3,7 @@ package ironic
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -39,26 +40,37 @@ const (
 // decodeTLVs reads the ramdisk's list. Entries of another form are left out: one
 // bad element must not hide the good ones.
 func decodeTLVs(raw json.RawMessage) []tlv {
-	var entries []json.RawMessage
-	if json.Unmarshal(raw, &entries) != nil {
+	var entries [][]any
+	var wrongType *json.UnmarshalTypeError // of an entry, which is then nil
+	if len(raw) == 0 {
 		return nil
 	}
-	var out []tlv
-	for _, e := range entries {
-		var pair []json.RawMessage
-		var t tlv
-		var text string
-		if json.Unmarshal(e, &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[0], &t.kind) != nil || json.Unmarshal(pair[1], &text) != nil {
+	if err := json.Unmarshal(raw, &entries); err != nil && !errors.As(err, &wrongType) {
+		return nil
+	}
+	out := make([]tlv, 0, len(entries))
+	for _, pair := range entries {
+		if len(pair) != 2 {
 			continue
 		}
-		value, err := hex.DecodeString(text)
-		if err != nil {
-			continue
+		kind, isNumber := pair[0].(float64)
+		value, err := hex.DecodeString(oneText(pair[1]))
+		if isNumber && err == nil {
+			out = append(out, tlv{int(kind), value})
 		}
-		t.value = value
-		out = append(out, t)
 	}
 	return out
+}
+
+// oneText reads a text, or the first of a list of texts; else "!", which is no hex.
+func oneText(v any) string {
+	if list, ok := v.([]any); ok && len(list) > 0 {
+		v = list[0]
+	}
+	if text, ok := v.(string); ok {
+		return text
+	}
+	return "!"
 }
 
 // decodeLLDP reads the elements of one frame. The first value of a repeated
@@ -121,27 +133,39 @@ func identifier(b []byte, forms map[byte]form) string {
 	return hex.EncodeToString(value)
 }
 
-// plain is a text without the NULs and blanks that switches pad with; "" when
-// the bytes are no printable UTF-8.
+// maxText is the longest value that a TLV can have; what is longer did not come
+// from a frame.
+const maxText = 511
+
+// plain is a text without the NULs and blanks that switches pad with, cut to what
+// a TLV holds. What cannot be printed becomes U+FFFD, so that it shows, and equals
+// no name.
 func plain(b []byte) string {
+	if len(b) > maxText {
+		b = b[:maxText]
+	}
 	text := strings.TrimSpace(strings.TrimRight(string(b), "\x00"))
-	if !utf8.ValidString(text) {
-		return ""
-	}
-	for _, r := range text {
-		if !unicode.IsPrint(r) {
-			return ""
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return utf8.RuneError
 		}
-	}
-	return text
+		return r
+	}, text)
 }
 
 // parsedLLDP reads the names under which Ironic's hook and the inspector keep a
-// frame that they decoded themselves.
-func parsedLLDP(fields map[string]any) neighbour {
+// frame that they decoded themselves. A value that came more than once may be a
+// list: the first one counts.
+func parsedLLDP(raw json.RawMessage) neighbour {
+	var fields map[string]any
+	if json.Unmarshal(raw, &fields) != nil {
+		return neighbour{}
+	}
 	text := func(key string) string {
-		s, _ := fields[key].(string)
-		return plain([]byte(s))
+		if text := oneText(fields[key]); text != "!" {
+			return plain([]byte(text))
+		}
+		return ""
 	}
 	return neighbour{
 		ChassisID: text("switch_chassis_id"), PortID: text("switch_port_id"),

@@ -191,11 +191,11 @@ func (c *Client) runProvision(ctx context.Context, r run) plan.Result {
 	case n.ProvisionState == w.target && w.verb != keyInspect:
 		return r.arrived(n, sent)
 	case n.ProvisionState == w.target:
-		_, found, f := r.service.inventory(ctx, n)
+		inv, f := r.service.inventory(ctx, n)
 		if f != nil {
 			return plan.Failed(f)
 		}
-		if found || sent {
+		if inv != nil || sent {
 			return r.arrived(n, sent) // without an inventory the read-back says so
 		}
 	case sent:

@@ -259,7 +259,7 @@ func (v *view) readInventories(ctx context.Context, s *service, devices []string
 			continue
 		}
 		group.Go(func() error {
-			inv, _, f := s.inventory(ctx, n)
+			inv, f := s.inventory(ctx, n)
 			mu.Lock()
 			defer mu.Unlock()
 			v.inventories[device] = seen{inventory: inv, fault: f}
@@ -308,11 +308,8 @@ func (v *view) live(t *plan.Target, r plan.Resource) plan.Live {
 		return plan.LiveValue(inspectValue(n.ProvisionState, inventoryPresent))
 	case i.inventory == nil:
 		return plan.LiveAbsent()
-	case r.Address.Kind == kindCarrier:
-		return plan.LiveValue(liveCarrier(t, i.inventory))
-	case r.Address.Kind == kindLLDP:
-		nic, _ := nicOf(t, r.Address)
-		return plan.LiveValue(liveLLDP(nic, i.inventory))
+	case r.Address.System == systemCheck:
+		return plan.LiveValue(liveCheck(newJudge(t, i.inventory).find(r.Address)))
 	}
 	return plan.LiveFault(plan.Unreadable, plan.NewFault(plan.CodeInternal, "%s: there is no such kind", r.Address))
 }

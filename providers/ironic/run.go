@@ -37,7 +37,7 @@ func (c *Client) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo 
 		return c.runProvision(ctx, r)
 	case systemIronic + "." + kindPower:
 		return c.runPower(ctx, r)
-	case systemCheck + "." + kindCarrier, systemCheck + "." + kindLLDP:
+	case systemCheck + "." + kindInspection, systemCheck + "." + kindLLDP:
 		return c.runCheck(ctx, r)
 	}
 	return plan.Failed(plan.NewFault(plan.CodeInternal, "%s: there is no such kind", step.Address))

@@ -93,6 +93,7 @@ func (d *draft) switchPort(i netInterface, e endpoint, at string) *plan.Peer {
 	}
 	if p, ok := d.world.ports[e.ID]; ok {
 		peer.Port, peer.Label, peer.Description, peer.Device = p.Name, p.Label, p.Description, p.Device.Name
+		peer.Platform = d.world.platforms[p.Device.id()]
 		if p.LAG != nil {
 			peer.LAG = p.LAG.Name
 		}

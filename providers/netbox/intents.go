@@ -19,6 +19,7 @@ type world struct {
 	interfaces map[int64][]netInterface
 	addresses  map[int64]ipAddress
 	ports      map[int64]port
+	platforms  map[int64]string // slug, by the id of a switch
 	// holders are interfaces, and twins addresses, anywhere in NetBox that have a
 	// MAC or the out-of-band address of one of the devices.
 	holders []macHolder
@@ -202,6 +203,30 @@ func (w *world) readFar(ctx context.Context) error {
 	w.ports = map[int64]port{}
 	for _, p := range ports {
 		w.ports[p.ID] = p
+	}
+	return w.readPlatforms(ctx)
+}
+
+// readPlatforms asks for the platforms of the switches, where the site compares
+// names by them.
+func (w *world) readPlatforms(ctx context.Context) error {
+	v := w.site.Verification
+	if len(v.PortNames)+len(v.SwitchNames) == 0 {
+		return nil
+	}
+	var ids []int64
+	for _, p := range w.ports {
+		ids = append(ids, p.Device.id())
+	}
+	switches, err := byIDs[farDevice](ctx, w.client, "id", switchFields, ids, w.client.api.devicesByID)
+	if err != nil {
+		return err
+	}
+	w.platforms = map[int64]string{}
+	for _, d := range switches {
+		if d.Platform != nil {
+			w.platforms[d.ID] = d.Platform.Slug
+		}
 	}
 	return nil
 }

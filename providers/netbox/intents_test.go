@@ -425,3 +425,32 @@ func TestPlatformClassField(t *testing.T) {
 		t.Errorf("platform_class %q", *in.PlatformClass)
 	}
 }
+
+// The platforms of the switches are asked for where the site compares names by
+// them, and nowhere else: one request for all.
+func TestSwitchPlatforms(t *testing.T) {
+	s := serve(t, netboxtest.Options{}, netboxtest.Device{Name: "leaf-r01", Role: "leaf", Platform: "arista-eos"}, host(1))
+	st := site()
+	c := client(t, s.URL, s.Token)
+	if in := intent(t, c, st, "gpu-001"); in.Frontend[0].Peer.Platform != "" {
+		t.Errorf("platform %q, and nobody asked", in.Frontend[0].Peer.Platform)
+	}
+	before := c.Requests()
+	intent(t, c, st, "gpu-001")
+	without := c.Requests() - before
+	st.Verification.PortNames = map[string][]string{"arista-eos": {"case"}}
+	before = c.Requests()
+	in := intent(t, c, st, "gpu-001")
+	if n := c.Requests() - before; n != without+1 {
+		t.Errorf("%d requests, want %d", n, without+1)
+	}
+	for _, nic := range in.Frontend {
+		want := ""
+		if nic.Peer.Device == "leaf-r01" {
+			want = "arista-eos"
+		}
+		if nic.Peer.Platform != want {
+			t.Errorf("%s leads to %s with platform %q, want %q", nic.Name, nic.Peer.Device, nic.Peer.Platform, want)
+		}
+	}
+}

@@ -30,6 +30,7 @@ var (
 	holderFields  = []string{"id", "name", "type", "device", "mac_address", "mac_addresses"}
 	siteFields    = []string{"id", "slug", "custom_fields", "last_updated"}
 	slugFields    = []string{"id", "slug"}
+	switchFields  = []string{"id", "platform"}
 )
 
 // choice is a choice field: {"value","label"}, in some places a bare string.
@@ -301,6 +302,21 @@ type port struct {
 }
 
 func (p *port) ident() int64 { return p.ID }
+
+// farDevice is a switch as far as the comparison of LLDP names asks about it.
+type farDevice struct {
+	ID       int64 `json:"id"`
+	Platform *ref  `json:"platform"`
+}
+
+func (d *farDevice) ident() int64 { return d.ID }
+
+func (d *farDevice) check() error {
+	if d.ID <= 0 {
+		return errors.New("a device without an id")
+	}
+	return nil
+}
 
 func (p *port) check() error {
 	if p.ID <= 0 || p.Device == nil || p.Name == "" {
