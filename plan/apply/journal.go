@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,13 +41,21 @@ const (
 // Journal is the append-only record of the runs of one plan: JSON lines in
 // PLANID.jsonl, mode 0600. A step's begin is on disk before its first request is
 // sent. The open file carries a lock, so that one plan is applied by one process.
+//
+// What ended is written when the loop has taken in everything that arrived, and
+// before anything new starts; begins that come together share one fsync.
 type Journal struct {
-	mu     sync.Mutex
-	file   *os.File
-	planID string
-	now    func() time.Time
-	past   Past
-	failed *plan.Fault // the first write error; nothing more may be started
+	mu      sync.Mutex
+	file    *os.File
+	planID  string
+	now     func() time.Time
+	past    Past
+	buffer  bytes.Buffer // lines that are not in the file yet
+	written int          // lines that are
+	failed  *plan.Fault  // the first write error; nothing more may be started
+
+	syncing sync.Mutex
+	synced  int // lines that are on disk
 }
 
 // OpenJournal opens or continues the journal of a plan in a folder, which it
@@ -116,38 +125,95 @@ func (j *Journal) Path() string { return j.file.Name() }
 // Close releases the lock and the file.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// write appends one line; with sync it is on disk when write returns. After a
-// failure every further write fails.
-func (j *Journal) write(e entry, sync bool) *plan.Fault {
+// add appends one line to the buffer. After a failure every further write fails.
+func (j *Journal) add(e entry) *plan.Fault {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.failed != nil {
 		return j.failed
 	}
 	e.Time = j.now().UTC()
-	line, err := json.Marshal(e)
-	if err == nil {
-		_, err = j.file.Write(append(line, '\n'))
+	if err := json.NewEncoder(&j.buffer).Encode(e); err != nil {
+		return j.fail(err)
 	}
-	if err == nil && sync {
-		err = j.file.Sync()
+	return nil
+}
+
+// flush writes the buffer to the file.
+func (j *Journal) flush() *plan.Fault {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.flushed()
+}
+
+func (j *Journal) flushed() *plan.Fault {
+	if j.failed != nil || j.buffer.Len() == 0 {
+		return j.failed
 	}
-	if err != nil {
+	lines := bytes.Count(j.buffer.Bytes(), []byte{'\n'})
+	if _, err := j.buffer.WriteTo(j.file); err != nil {
+		return j.fail(err)
+	}
+	j.written += lines
+	return nil
+}
+
+// commit writes the buffer and waits until it is on disk, which one that came
+// later may have seen to.
+func (j *Journal) commit() *plan.Fault {
+	j.mu.Lock()
+	f, mine := j.flushed(), j.written
+	j.mu.Unlock()
+	if f != nil {
+		return f
+	}
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	if j.synced >= mine {
+		return nil
+	}
+	j.mu.Lock()
+	upTo := j.written
+	j.mu.Unlock()
+	if err := j.file.Sync(); err != nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.fail(err)
+	}
+	j.synced = upTo
+	return nil
+}
+
+// fail keeps the first error; the caller holds the lock.
+func (j *Journal) fail(err error) *plan.Fault {
+	if j.failed == nil {
 		j.failed = plan.NewFault(plan.CodeJournal, "the journal %s cannot be written", j.file.Name()).Because(err)
 	}
 	return j.failed
 }
 
+// put is add and commit.
+func (j *Journal) put(e entry) *plan.Fault {
+	if f := j.add(e); f != nil {
+		return f
+	}
+	return j.commit()
+}
+
 func (j *Journal) beginPlan(steps int) *plan.Fault {
-	return j.write(entry{What: wroteBeginPlan, PlanID: j.planID, Text: fmt.Sprintf("%d steps", steps)}, true)
+	return j.put(entry{What: wroteBeginPlan, PlanID: j.planID, Text: fmt.Sprintf("%d steps", steps)})
 }
 
 func (j *Journal) begin(s *plan.Step) *plan.Fault {
-	return j.write(entry{What: wroteBegin, Step: s.ID, At: s.Address.String(), Action: s.Action}, s.Action.Mutates())
+	e := entry{What: wroteBegin, Step: s.ID, At: s.Address.String(), Action: s.Action}
+	if !s.Action.Mutates() {
+		return j.add(e)
+	}
+	return j.put(e)
 }
 
 func (j *Journal) end(s *plan.Step, state plan.StepState, text string, f *plan.Fault) *plan.Fault {
-	return j.write(entry{What: wroteEnd, Step: s.ID, At: s.Address.String(), State: state, Text: text, Fault: f}, false)
+	return j.add(entry{What: wroteEnd, Step: s.ID, At: s.Address.String(), State: state, Text: text, Fault: f})
 }
 
 // finish closes the run: one that came to its natural end uses the plan up,
@@ -157,7 +223,7 @@ func (j *Journal) finish(interrupted bool) *plan.Fault {
 	if interrupted {
 		what = wroteStop
 	}
-	return j.write(entry{What: what, PlanID: j.planID}, true)
+	return j.put(entry{What: what, PlanID: j.planID})
 }
 
 // Past is what a journal says about earlier runs of its plan.

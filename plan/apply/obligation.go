@@ -80,9 +80,9 @@ func (j *Journal) oblige(what string, o plan.Obligation) *plan.Fault {
 		err = appendSynced(filepath.Join(filepath.Dir(j.file.Name()), obligationsFile), line)
 	}
 	if err != nil {
-		j.failed = plan.NewFault(plan.CodeJournal, "what has to be put back cannot be written down").Because(err)
+		return j.fail(err)
 	}
-	return j.failed
+	return nil
 }
 
 // appendSynced adds a line to a file that other runs may add to as well. It

@@ -177,6 +177,7 @@ func (r *run) loop(ctx context.Context) {
 		select {
 		case res := <-r.results:
 			r.land(ctx, res)
+			r.landMore(ctx)
 		case <-timer:
 		case <-stop:
 			stop = nil
@@ -222,6 +223,9 @@ func (r *run) timer() (<-chan time.Time, func() bool) {
 
 // start begins as many visits as the limits allow, in the plan's order.
 func (r *run) start(ctx context.Context) {
+	if f := r.deps.Journal.flush(); f != nil {
+		r.broken(f)
+	}
 	now := r.deps.Clock.Now()
 	for _, j := range r.rests.expired(now) {
 		r.queue(j)
@@ -283,6 +287,18 @@ func (r *run) begin(j *job, now time.Time) {
 func (r *run) visitWith(j *job, look func() outcome) {
 	r.inFlight[j.step.Address.Device] = true
 	go func() { r.results <- result{j, look()} }()
+}
+
+// landMore takes in what else has arrived, so that it is written in one piece.
+func (r *run) landMore(ctx context.Context) {
+	for {
+		select {
+		case res := <-r.results:
+			r.land(ctx, res)
+		default:
+			return
+		}
+	}
 }
 
 // land takes in a visit's result, and calls those that waited for its device.
