@@ -1,13 +1,8 @@
 package apply
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,8 +15,11 @@ import (
 // entry is one line of a journal.
 type entry struct {
 	Time   time.Time      `json:"time"`
-	What   string         `json:"what"` // begin-plan, begin, end, stop, end-plan
+	What   string         `json:"what"` // begin-plan, begin, wait, end, stop, end-plan
 	PlanID string         `json:"plan_id,omitempty"`
+	Site   string         `json:"site,omitempty"`
+	PID    int            `json:"pid,omitempty"`
+	Steps  int            `json:"steps,omitempty"`
 	Step   string         `json:"step,omitempty"`
 	At     string         `json:"address,omitempty"`
 	Action plan.Action    `json:"action,omitempty"`
@@ -33,6 +31,7 @@ type entry struct {
 const (
 	wroteBeginPlan = "begin-plan"
 	wroteBegin     = "begin"
+	wroteWait      = "wait"
 	wroteEnd       = "end"
 	wroteStop      = "stop"
 	wroteEndPlan   = "end-plan"
@@ -104,7 +103,9 @@ func alreadyApplied(planID, path string) *plan.Fault {
 	return plan.NewFault(plan.CodePlanApplied, "plan %s was applied before", planID).With("journal", path)
 }
 
-func journalPath(dir, planID string) string { return filepath.Join(dir, planID+".jsonl") }
+const journalSuffix = ".jsonl"
+
+func journalPath(dir, planID string) string { return filepath.Join(dir, planID+journalSuffix) }
 
 // CheckUnused gives PLAN_ALREADY_APPLIED when the plan came to its end before. It
 // takes no lock: OpenJournal decides.
@@ -200,8 +201,13 @@ func (j *Journal) put(e entry) *plan.Fault {
 	return j.commit()
 }
 
-func (j *Journal) beginPlan(steps int) *plan.Fault {
-	return j.put(entry{What: wroteBeginPlan, PlanID: j.planID, Text: fmt.Sprintf("%d steps", steps)})
+func (j *Journal) beginPlan(site string, steps int) *plan.Fault {
+	return j.put(entry{What: wroteBeginPlan, PlanID: j.planID, Site: site, PID: os.Getpid(), Steps: steps})
+}
+
+// wait is for those who look from elsewhere; nothing depends on it.
+func (j *Journal) wait(s *plan.Step, text string) *plan.Fault {
+	return j.add(entry{What: wroteWait, Step: s.ID, At: s.Address.String(), Text: text})
 }
 
 func (j *Journal) begin(s *plan.Step) *plan.Fault {
@@ -224,60 +230,4 @@ func (j *Journal) finish(interrupted bool) *plan.Fault {
 		what = wroteStop
 	}
 	return j.put(entry{What: what, PlanID: j.planID})
-}
-
-// Past is what a journal says about earlier runs of its plan.
-type Past struct {
-	Ended bool            // a run came to its end: the plan is used up
-	Begun map[string]bool // ids of steps that were begun and did not come to a good end
-	Done  map[string]bool // ids of steps that did
-	torn  bool            // the last line was cut short by a crash
-}
-
-// ReadJournal reads the journal of a plan; a missing one has no past.
-func ReadJournal(dir, planID string) (Past, error) {
-	f, err := os.Open(journalPath(dir, planID)) //nolint:gosec // the operator names the folder
-	if errors.Is(err, fs.ErrNotExist) {
-		return Past{Begun: map[string]bool{}, Done: map[string]bool{}}, nil
-	}
-	if err != nil {
-		return Past{}, plan.NewFault(plan.CodeJournal, "the journal of plan %s cannot be read", planID).Because(err)
-	}
-	defer func() { _ = f.Close() }() // read only
-	past, err := readPast(f)
-	if err != nil {
-		return Past{}, plan.NewFault(plan.CodeJournal, "the journal %s cannot be read", f.Name()).Because(err)
-	}
-	return past, nil
-}
-
-// readPast reads all lines. A last line that is no whole one is what a crash
-// left; such a line in the middle was ended by the run that came after.
-func readPast(r io.Reader) (Past, error) {
-	past := Past{Begun: map[string]bool{}, Done: map[string]bool{}}
-	in := bufio.NewReader(r)
-	for {
-		line, err := in.ReadBytes('\n')
-		var e entry
-		if json.Unmarshal(line, &e) == nil {
-			switch e.What {
-			case wroteBegin:
-				past.Begun[e.Step] = true
-			case wroteEnd:
-				if e.State.OK() {
-					delete(past.Begun, e.Step)
-					past.Done[e.Step] = true
-				}
-			case wroteEndPlan:
-				past.Ended = true
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			past.torn = len(line) > 0
-			return past, nil
-		}
-		if err != nil {
-			return past, err
-		}
-	}
 }

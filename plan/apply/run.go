@@ -18,7 +18,7 @@ func Run(ctx context.Context, in Input, deps Deps, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f := deps.Journal.beginPlan(len(in.Steps)); f != nil {
+	if f := deps.Journal.beginPlan(in.Scope.Site.Name, len(in.Steps)); f != nil {
 		return nil, f
 	}
 	r.loop(ctx)
@@ -54,6 +54,7 @@ type job struct {
 	began    time.Time
 	window   time.Time // the end of its place among the hosts that reboot
 	held     string    // why it waited for a place, as it was told
+	observed string    // what it last waited for, as it was written
 
 	looks, retries, busyTries, readBacks int
 	// The pause that is going on, and what it counts as.
@@ -241,6 +242,8 @@ func (r *run) start(ctx context.Context) {
 		device := j.step.Address.Device
 		switch {
 		case j.at == over: // left, when the run was halted
+		case r.halted && j.at != owing:
+			r.leave(j)
 		case r.inFlight[device]:
 			r.parked[device] = append(r.parked[device], j)
 		case j.at == owing:
@@ -390,6 +393,12 @@ func (r *run) rest(j *job, out outcome) {
 		return
 	} else if kind == plan.EventWait && pause > left {
 		pause = left // one last look at the end of the budget
+	}
+	if out.text != "" && out.text != j.observed {
+		j.observed = out.text
+		if f := r.deps.Journal.wait(j.step, out.text); f != nil {
+			r.broken(f)
+		}
 	}
 	j.due, j.at = now.Add(pause), resting
 	r.rests.put(j)

@@ -761,3 +761,30 @@ func TestPermit(t *testing.T) {
 		}
 	})
 }
+
+// The journal breaks while a step waits: it is not visited again.
+func TestAJournalThatBreaksDuringAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t, []string{"a"}, step("s1", "a", "one"))
+		j, err := OpenJournal(s.dir, "p1", time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.world.run[addr("a", "one")] = func(nth int, _ plan.Memo) plan.Result {
+			if nth == 1 {
+				if err := j.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			return plan.Wait(time.Minute, "cleaning", plan.Memo{"sent": "1"})
+		}
+		rep, err := Run(t.Context(), s.in, Deps{Reader: s.world, Runner: s.world, Owner: s.world, Clock: RealClock{}, Journal: j}, s.o)
+		if rep == nil || err == nil {
+			t.Fatalf("report %v, error %v", rep, err)
+		}
+		want(t, rep, "s1 left")
+		if s.world.calls[addr("a", "one")] != 1 {
+			t.Errorf("%d exchanges", s.world.calls[addr("a", "one")])
+		}
+	})
+}

@@ -1,0 +1,161 @@
+package apply
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// Past is what a journal says about the runs of its plan until now.
+type Past struct {
+	PlanID, Site string
+	Path         string
+	Ended        bool            // a run came to its end: the plan is used up
+	Stopped      bool            // the last run was stopped in good order
+	Begun        map[string]bool // ids of steps that were begun and did not come to a good end
+	Done         map[string]bool // ids of steps that did
+
+	// For people who look from elsewhere.
+	Running bool // a process has it open for writing
+	PID     int  // of the last run
+	Began   time.Time
+	Last    time.Time // of the last line
+	Total   int       // steps of the plan
+	Steps   []PastStep
+
+	torn bool // the last line was cut short by a crash
+}
+
+// PastStep is a step as far as a journal tells of it, in the order of first mention.
+type PastStep struct {
+	ID      string
+	Address string
+	Began   time.Time
+	State   plan.StepState // empty while it is under way
+	Text    string         // what was last observed, or why it was not run
+	Fault   *plan.Fault
+	Ended   time.Time
+}
+
+// ReadJournal reads the journal of a plan; a missing one has no past.
+func ReadJournal(dir, planID string) (Past, error) {
+	past, err := readFile(journalPath(dir, planID))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Past{Begun: map[string]bool{}, Done: map[string]bool{}}, nil
+	}
+	return past, err
+}
+
+// ListJournals reads the journals of a folder, the one that was written last
+// first. A missing folder has none.
+func ListJournals(dir string) ([]Past, error) {
+	paths, err := filepath.Glob(journalPath(dir, "*"))
+	if err != nil {
+		return nil, err
+	}
+	var out []Past
+	for _, path := range paths {
+		if filepath.Base(path) == obligationsFile {
+			continue
+		}
+		past, err := readFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if past.PlanID != "" {
+			out = append(out, past)
+		}
+	}
+	sort.SliceStable(out, func(a, b int) bool { return out[a].Last.After(out[b].Last) })
+	return out, nil
+}
+
+func readFile(path string) (Past, error) {
+	f, err := os.Open(path) //nolint:gosec // the operator names the folder
+	if err != nil {
+		return Past{}, plan.NewFault(plan.CodeJournal, "the journal %s cannot be read", path).Because(err)
+	}
+	defer func() { _ = f.Close() }() // read only
+	past, err := readPast(f)
+	if err != nil {
+		return Past{}, plan.NewFault(plan.CodeJournal, "the journal %s cannot be read", path).Because(err)
+	}
+	past.Path = path
+	if past.PlanID == "" {
+		past.PlanID = strings.TrimSuffix(filepath.Base(path), journalSuffix)
+	}
+	// Whoever applies the plan holds the exclusive lock.
+	past.Running = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
+	return past, nil
+}
+
+// readPast reads all lines. A last line that is no whole one is what a crash
+// left; such a line in the middle was ended by the run that came after.
+func readPast(r io.Reader) (Past, error) {
+	past := Past{Begun: map[string]bool{}, Done: map[string]bool{}}
+	at := map[string]int{}
+	in := bufio.NewReader(r)
+	for {
+		line, err := in.ReadBytes('\n')
+		var e entry
+		if json.Unmarshal(line, &e) == nil {
+			past.take(e, at)
+		}
+		if errors.Is(err, io.EOF) {
+			past.torn = len(line) > 0
+			return past, nil
+		}
+		if err != nil {
+			return past, err
+		}
+	}
+}
+
+// take takes in one line; at is where a step's entry is.
+func (p *Past) take(e entry, at map[string]int) {
+	p.Last = e.Time
+	switch e.What {
+	case wroteBeginPlan:
+		p.PlanID, p.Site, p.PID, p.Total, p.Began, p.Stopped = e.PlanID, e.Site, e.PID, e.Steps, e.Time, false
+		return
+	case wroteEndPlan:
+		p.Ended = true
+		return
+	case wroteStop:
+		p.Stopped = true
+		return
+	}
+	if e.Step == "" {
+		return
+	}
+	i, known := at[e.Step]
+	if !known {
+		i = len(p.Steps)
+		at[e.Step] = i
+		p.Steps = append(p.Steps, PastStep{ID: e.Step, Address: e.At})
+	}
+	s := &p.Steps[i]
+	switch e.What {
+	case wroteBegin:
+		p.Begun[e.Step] = true
+		*s = PastStep{ID: e.Step, Address: e.At, Began: e.Time}
+	case wroteWait:
+		s.Text = e.Text
+	case wroteEnd:
+		if e.State.OK() {
+			delete(p.Begun, e.Step)
+			p.Done[e.Step] = true
+		}
+		s.State, s.Text, s.Fault, s.Ended = e.State, e.Text, e.Fault, e.Time
+	}
+}
