@@ -150,10 +150,13 @@ type DHCPSettings struct {
 	// IdentityFile and KnownHostsFile are the file forms of the two.
 	IdentityFile   string
 	KnownHostsFile string
-	Service        string // kea, isc, dnsmasq
-	Directory      string // absolute; where the per-host files stand
-	Unit           string // systemd unit, default by service
-	NameSuffix     string // appended to the device name for host and file name, default "-bmc"
+	Passphrase     SecretRef // of the private key; zero: it has none
+	Agent          bool      // the keys of the caller's ssh-agent are offered too
+	ProxyJump      string    // [USER@]HOST[:PORT] of a jump host
+	Service        string    // kea, isc, dnsmasq
+	Directory      string    // absolute; where the per-host files stand
+	Unit           string    // systemd unit, default by service
+	NameSuffix     string    // appended to the device name for host and file name, default "-bmc"
 	Subnets        []string
 	Timeouts       DHCPTimeouts
 	Settle         time.Duration // pause before the second health look

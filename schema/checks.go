@@ -172,6 +172,25 @@ func isHost(s string) error {
 	return nil
 }
 
+// isJumpHost takes [USER@]HOST[:PORT], with an IPv6 address in brackets.
+func isJumpHost(s string) error {
+	user, host, named := strings.Cut(s, "@")
+	if !named {
+		host = s
+	} else if err := isUnixUser(user); err != nil {
+		return err
+	}
+	if name, port, err := net.SplitHostPort(host); err == nil {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return errors.New("must end with a port from 1 to 65535, or without one")
+		}
+		host = name
+	} else {
+		host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	return isHost(host)
+}
+
 func hostLabels(s string) bool {
 	for _, part := range strings.Split(s, ".") {
 		if !hostLabelForm.MatchString(part) {

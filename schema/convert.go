@@ -119,6 +119,7 @@ func (r *reporter) dhcpSettings(b *rawBlock) *plan.DHCPSettings {
 		Host: get[string](b, "host"), Port: get[int](b, "port"), User: get[string](b, "user"),
 		Identity: get[plan.SecretRef](b, "identity"), KnownHosts: get[plan.SecretRef](b, "known_hosts"),
 		IdentityFile: get[string](b, "identity_file"), KnownHostsFile: get[string](b, "known_hosts_file"),
+		Passphrase: get[plan.SecretRef](b, "passphrase"), Agent: get[bool](b, "agent"), ProxyJump: get[string](b, "proxy_jump"),
 		Service: get[string](b, "service"), Directory: strings.TrimRight(get[string](b, "directory"), "/"), Unit: get[string](b, "unit"),
 		NameSuffix: get[string](b, "name_suffix"), Subnets: get[[]string](b, "subnets"),
 		Timeouts: plan.DHCPTimeouts{
@@ -131,7 +132,13 @@ func (r *reporter) dhcpSettings(b *rawBlock) *plan.DHCPSettings {
 		s.Unit = dhcpUnit(s.Service)
 	}
 	r.checkService(b, s)
-	r.exactlyOne(b, "identity", "identity_file")
+	hasKey := b.attr("identity") != nil || b.attr("identity_file") != nil
+	if hasKey || !s.Agent {
+		r.exactlyOne(b, "identity", "identity_file")
+	}
+	if a := b.attr("passphrase"); a != nil && s.Agent && !hasKey {
+		r.error(a.at, "Contradiction", "passphrase opens a key of this block, and there is none: the agent's keys are open. Remove it, or write identity too.")
+	}
 	r.exactlyOne(b, "known_hosts", "known_hosts_file")
 	return s
 }

@@ -102,7 +102,7 @@ func (a *app) open(ctx context.Context, dir string, sel selection, planID string
 func (s *session) siteRefs() []plan.SecretRef {
 	refs := []plan.SecretRef{s.site.NetBox.Token}
 	if d := s.site.DHCP; d != nil && s.site.ConfigureDHCP {
-		refs = append(refs, d.Identity, d.KnownHosts)
+		refs = append(refs, d.Identity, d.Passphrase, d.KnownHosts)
 		s.vault.show(d.KnownHosts)
 	}
 	for i := range s.site.Ironics {
@@ -297,16 +297,25 @@ func (s *session) fromVault(ref plan.SecretRef) (plan.Secret, error) {
 }
 
 func (s *session) dhcpCredentials(d *plan.DHCPSettings) (dhcp.Credentials, error) {
-	var c dhcp.Credentials
-	key, err := s.secretOrFile(d.Identity, d.IdentityFile)
-	if err != nil {
+	c := dhcp.Credentials{}
+	if d.Agent {
+		if c.Agent, _ = s.app.sys.lookupEnv("SSH_AUTH_SOCK"); c.Agent == "" {
+			return c, plan.NewFault(plan.CodeConfigInvalid, "the dhcp block wants the keys of the ssh-agent, and SSH_AUTH_SOCK names none").
+				WithHint("Start one (eval $(ssh-agent); ssh-add), or set agent = false and name the key in the dhcp block.")
+		}
+	}
+	var err error
+	if !d.Identity.IsZero() || d.IdentityFile != "" {
+		if c.Identity, err = s.secretOrFile(d.Identity, d.IdentityFile); err != nil {
+			return c, err
+		}
+	}
+	if c.Passphrase, err = s.fromVault(d.Passphrase); err != nil {
 		return c, err
 	}
 	hosts, err := s.secretOrFile(d.KnownHosts, d.KnownHostsFile)
-	if err != nil {
-		return c, err
-	}
-	return dhcp.Credentials{Identity: key, KnownHosts: []byte(hosts.Reveal())}, nil
+	c.KnownHosts = []byte(hosts.Reveal())
+	return c, err
 }
 
 func (s *session) secretOrFile(ref plan.SecretRef, file string) (plan.Secret, error) {

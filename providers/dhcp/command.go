@@ -9,6 +9,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -125,11 +127,13 @@ func (p *Provider) run(ctx context.Context, l *link, what, dir string, parts []p
 		f := plan.NewFault(plan.CodeDHCPCommand, format, args...).With("server", p.address).With("command", byHand).With("stderr", stderr.text())
 		return f
 	}
-	f = within(ctx, l.conn, p.settings.Timeouts.Command, what+" on "+p.address, func() error {
+	var running atomic.Pointer[ssh.Session]
+	f = within(ctx, func() { giveUp(running.Load(), l) }, p.settings.Timeouts.Command, what+" on "+p.address, func() error {
 		session, err := l.shell.NewSession()
 		if err != nil {
 			return err
 		}
+		running.Store(session)
 		defer func() { _ = session.Close() }() // already ended by its exit status, or lost
 		session.Stdout, session.Stderr = &stdout, &stderr
 		err = session.Run(text)
@@ -154,6 +158,9 @@ func (p *Provider) run(ctx context.Context, l *link, what, dir string, parts []p
 			return refused("%s opens no further session", p.address).
 				WithHint("Commands left behind by lost connections may still hold its sessions (MaxSessions of sshd_config); look at the processes of user %s.", p.settings.User).Because(err)
 		}
+		if l.silent.Load() {
+			err = fmt.Errorf("the server gave no sign of life for %s", p.options.Keepalive)
+		}
 		return plan.NewFault(plan.CodeDHCPUnreachable, "the connection to %s was lost during: %s", p.address, what).
 			With("command", byHand).
 			WithHint("Whether the command took effect is not known; run enroll again: it looks and continues.").Because(err)
@@ -174,6 +181,21 @@ func (p *Provider) run(ctx context.Context, l *link, what, dir string, parts []p
 		return answer{}, refused("%s on %s gave an answer that makes no sense", what, p.address).With("stdout", excerpt(stdout.text())).Because(err)
 	}
 	return answer{sections: sections, status: status, stderr: stderr.text()}, nil
+}
+
+// farewell is how long a server has to take the signal of a command that is given up.
+const farewell = 100 * time.Millisecond
+
+// giveUp ends a command: neither the end of a session nor that of its connection
+// ends what the server runs for it. A frozen server does not take the signal
+// either, so the connection does not wait for it.
+func giveUp(session *ssh.Session, l *link) {
+	if session == nil {
+		l.cut()
+		return
+	}
+	time.AfterFunc(farewell, l.cut)
+	go func() { _ = session.Signal(ssh.SIGTERM) }() // ends with the connection
 }
 
 // alive asks the server for a sign of life. "No such request" is one.

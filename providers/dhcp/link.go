@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,12 +17,15 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// link is one connection to the server.
+// link is one connection to the server, through a jump host where the site has
+// one.
 type link struct {
-	conn  net.Conn
-	shell *ssh.Client
-	files *sftp.Client // nil until the first transfer
-	gone  atomic.Bool  // the transport has ended
+	conn   net.Conn      // the TCP connection, on which everything else travels
+	shell  *ssh.Client   // of the server; before its login, of the jump host
+	files  *sftp.Client  // nil until the first transfer
+	gone   atomic.Bool   // the transport has ended
+	over   chan struct{} // closed then
+	silent atomic.Bool   // it was ended because the server gave no sign of life
 }
 
 // cut ends the connection at the socket: everything that waits on it returns,
@@ -69,25 +74,121 @@ func (p *Provider) drop() {
 	p.link = nil
 }
 
-// open connects and logs in, each under its own deadline.
-func (p *Provider) open(ctx context.Context) (*link, *plan.Fault) {
-	p.requests.Add(1)
-	dialCtx, cancel := context.WithTimeout(ctx, p.settings.Timeouts.Connect)
-	defer cancel()
-	conn, err := p.options.Dial(dialCtx, "tcp", p.address)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ended(ctx, "connecting to "+p.address)
-		}
-		return nil, plan.NewFault(plan.CodeDHCPUnreachable, "no connection to the DHCP server %s", p.address).
-			With("deadline", p.settings.Timeouts.Connect.String()).Because(err)
+// hop is a host to log in at.
+type hop struct {
+	address string // host:port
+	user    string
+}
+
+// hops are the jump host, where there is one, and the server.
+func hops(s plan.DHCPSettings) ([]hop, *plan.Fault) {
+	server := hop{net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), s.User}
+	if s.ProxyJump == "" {
+		return []hop{server}, nil
 	}
+	jump := hop{user: s.User}
+	user, host, named := strings.Cut(s.ProxyJump, "@")
+	if named {
+		jump.user = user
+	} else {
+		host = s.ProxyJump
+	}
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = strings.Trim(host, "[]"), strconv.Itoa(defaultPort)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 || !safeHost.MatchString(name) || !safeUser.MatchString(jump.user) {
+		return nil, plan.NewFault(plan.CodeConfigInvalid, "dhcp proxy_jump %q: want [USER@]HOST[:PORT]", s.ProxyJump)
+	}
+	jump.address = net.JoinHostPort(name, port)
+	return []hop{jump, server}, nil
+}
+
+// open connects and logs in, hop by hop, each step under its own deadline.
+func (p *Provider) open(ctx context.Context) (*link, *plan.Fault) {
+	if p.forgotten {
+		return nil, plan.NewFault(plan.CodeInternal, "the DHCP provider was closed")
+	}
+	l := &link{over: make(chan struct{})}
+	for _, h := range p.hops {
+		p.requests.Add(1)
+		tunnel, f := p.reach(ctx, l, h)
+		if f == nil {
+			f = p.login(ctx, l, tunnel, h)
+		}
+		if f != nil {
+			if l.conn != nil {
+				l.cut()
+			}
+			return nil, f
+		}
+	}
+	go func() { // ends with the connection, which Close ends
+		_ = l.shell.Wait()
+		l.gone.Store(true)
+		close(l.over)
+	}()
+	go p.keepalive(l)
+	return l, nil
+}
+
+// reach opens the way to a hop: a TCP connection, or a channel through the jump
+// host.
+func (p *Provider) reach(ctx context.Context, l *link, h hop) (net.Conn, *plan.Fault) {
+	limit := p.settings.Timeouts.Connect
+	if l.conn == nil {
+		dialCtx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		conn, err := p.options.Dial(dialCtx, "tcp", h.address)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, ended(ctx, "connecting to "+h.address)
+		case err != nil:
+			return nil, plan.NewFault(plan.CodeDHCPUnreachable, "no connection to %s", p.title(h)).
+				With("deadline", limit.String()).Because(err)
+		}
+		l.conn = conn
+		return conn, nil
+	}
+	var tunnel net.Conn
+	f := within(ctx, l.cut, limit, "connecting to "+h.address+" through "+p.hops[0].address, func() (err error) {
+		tunnel, err = l.shell.Dial("tcp", h.address)
+		return err
+	}, func(err error) *plan.Fault {
+		f := plan.NewFault(plan.CodeDHCPUnreachable, "%s does not lead to the DHCP server %s", p.title(p.hops[0]), h.address).Because(err)
+		if rejected := new(ssh.OpenChannelError); errors.As(err, &rejected) && rejected.Reason == ssh.Prohibited {
+			return f.WithHint("Allow it there: AllowTcpForwarding of its sshd_config, and permitopen of the key in authorized_keys.")
+		}
+		return f
+	})
+	return tunnel, f
+}
+
+// title names a hop in a fault.
+func (p *Provider) title(h hop) string {
+	if h == p.hops[len(p.hops)-1] {
+		return "the DHCP server " + h.address
+	}
+	return "the jump host " + h.address
+}
+
+// login verifies the host key of a hop and logs in there.
+func (p *Provider) login(ctx context.Context, l *link, tunnel net.Conn, h hop) *plan.Fault {
 	var hostKey *plan.Fault
 	trusted := false
+	limit := p.settings.Timeouts.Login
+	agentCtx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	keys, done, f := p.signers(agentCtx)
+	if f != nil {
+		return f
+	}
+	defer done()
 	config := &ssh.ClientConfig{
-		User:              p.settings.User,
-		Auth:              []ssh.AuthMethod{ssh.PublicKeys(p.signer)},
-		HostKeyAlgorithms: p.hosts.algorithms(p.address),
+		User:              h.user,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(keys...)},
+		HostKeyAlgorithms: p.hosts.algorithms(h.address),
 		HostKeyCallback: func(address string, remote net.Addr, key ssh.PublicKey) error {
 			if hostKey = p.hosts.verdict(address, remote, key); hostKey != nil {
 				return hostKey
@@ -96,9 +197,8 @@ func (p *Provider) open(ctx context.Context) (*link, *plan.Fault) {
 			return nil
 		},
 	}
-	l := &link{conn: conn}
-	f := within(ctx, conn, p.settings.Timeouts.Login, "the login at "+p.address, func() error {
-		c, channels, requests, err := ssh.NewClientConn(conn, p.address, config)
+	return within(ctx, l.cut, limit, "the login at "+h.address, func() error {
+		c, channels, requests, err := ssh.NewClientConn(tunnel, h.address, config)
 		if err != nil {
 			return err
 		}
@@ -109,33 +209,48 @@ func (p *Provider) open(ctx context.Context) (*link, *plan.Fault) {
 		case hostKey != nil:
 			return hostKey
 		case trusted && !transport(err):
-			return plan.NewFault(plan.CodeDHCPLoginRefused, "%s refused the login of user %q with the key %s", p.address, p.settings.User, ssh.FingerprintSHA256(p.signer.PublicKey())).
-				WithHint("Put the key's public half into ~%s/.ssh/authorized_keys on the server, or correct user and identity in the dhcp block.", p.settings.User).Because(err)
+			return plan.NewFault(plan.CodeDHCPLoginRefused, "%s refused the login of user %q with the key %s", h.address, h.user, fingerprints(keys)).
+				WithHint("Put the key's public half into ~%s/.ssh/authorized_keys on the server, or correct user and identity in the dhcp block.", h.user).Because(err)
 		}
-		return plan.NewFault(plan.CodeDHCPUnreachable, "the SSH handshake with %s failed", p.address).Because(err)
+		return plan.NewFault(plan.CodeDHCPUnreachable, "the SSH handshake with %s failed", h.address).Because(err)
 	})
-	if f != nil {
-		l.cut()
-		return nil, f
-	}
-	go func() { // ends with the connection, which Close ends
-		_ = l.shell.Wait()
-		l.gone.Store(true)
-	}()
-	return l, nil
 }
 
-// within runs do and closes the connection under it when the deadline passes
+// keepalive asks the server for a sign of life again and again, so that nothing
+// on the way forgets an idle connection, and cuts one that does not answer: a
+// frozen server answers nothing, and says nothing either.
+func (p *Provider) keepalive(l *link) {
+	ticker := time.NewTicker(p.options.Keepalive)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-l.over:
+			return
+		case <-ticker.C:
+		}
+		timer := time.AfterFunc(p.options.Keepalive, func() {
+			l.silent.Store(true)
+			l.cut()
+		})
+		answered := alive(l)
+		timer.Stop()
+		if !answered {
+			return
+		}
+	}
+}
+
+// within runs do and cuts the connection under it when the deadline passes
 // or the context ends; a frozen server leaves no other way. classify turns
 // do's own error into a fault.
-func within(ctx context.Context, conn net.Conn, limit time.Duration, what string, do func() error, classify func(error) *plan.Fault) *plan.Fault {
+func within(ctx context.Context, cut func(), limit time.Duration, what string, do func() error, classify func(error) *plan.Fault) *plan.Fault {
 	var late atomic.Bool
 	timer := time.AfterFunc(limit, func() {
 		late.Store(true)
-		_ = conn.Close()
+		cut()
 	})
 	defer timer.Stop()
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	stop := context.AfterFunc(ctx, cut)
 	defer stop()
 	err := do()
 	switch {
@@ -169,7 +284,7 @@ func transport(err error) bool {
 // and the purpose.
 func (p *Provider) transfer(ctx context.Context, l *link, what string, do func(files *sftp.Client) error) *plan.Fault {
 	p.requests.Add(1)
-	return within(ctx, l.conn, p.settings.Timeouts.Transfer, what, func() error {
+	return within(ctx, l.cut, p.settings.Timeouts.Transfer, what, func() error {
 		if l.files == nil {
 			files, err := sftp.NewClient(l.shell)
 			if err != nil {

@@ -42,18 +42,15 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// Credentials are what a login needs.
-type Credentials struct {
-	Identity   plan.Secret // the private key, PEM or OpenSSH form, without a passphrase
-	KnownHosts []byte      // known_hosts lines; the server's key must stand there
-}
-
 // Options are the provider's ties to the world; the zero value is the real one.
 type Options struct {
 	// Dial opens the TCP connection. Default: net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Random is where names of temporary files and marks come from. Default: crypto/rand.
 	Random io.Reader
+	// Keepalive is how often the server is asked for a sign of life, and how long
+	// it has to give one. Default: 15 s.
+	Keepalive time.Duration
 }
 
 // Provider reads and writes the reservations of one site. It keeps one SSH
@@ -64,16 +61,19 @@ type Provider struct {
 	settings plan.DHCPSettings
 	flavour  flavour
 	address  string // host:port
+	hops     []hop  // how it is reached; the last is the server
 	options  Options
-	signer   ssh.Signer
 	hosts    *knownHosts
+	signer   ssh.Signer // nil: the agent's keys only; gone with Close
+	agent    string     // the agent's socket
 
-	turn     chan struct{}       // holds one token: who has it may use what follows
-	link     *link               // nil while there is no connection
-	previous map[string]previous // what stood at the paths that this run changed, until a reload proved the change
-	swept    bool                // stale temporary files were looked for in this run
-	litter   []string            // temporary files that a lost connection kept this run from removing
-	requests atomic.Int64
+	turn      chan struct{}       // holds one token: who has it may use what follows
+	link      *link               // nil while there is no connection
+	previous  map[string]previous // what stood at the paths that this run changed, until a reload proved the change
+	swept     bool                // stale temporary files were looked for in this run
+	litter    []string            // temporary files that a lost connection kept this run from removing
+	forgotten bool                // the key went with Close
+	requests  atomic.Int64
 }
 
 // New checks settings and credentials; it does not connect. Errors are faults:
@@ -85,7 +85,11 @@ func New(settings plan.DHCPSettings, credentials Credentials, options Options) (
 	if f != nil {
 		return nil, f
 	}
-	signer, f := parseIdentity(settings, credentials.Identity)
+	way, f := hops(settings)
+	if f != nil {
+		return nil, f
+	}
+	signer, f := parseIdentity(settings, credentials)
 	if f != nil {
 		return nil, f
 	}
@@ -99,13 +103,18 @@ func New(settings plan.DHCPSettings, credentials Credentials, options Options) (
 	if options.Random == nil {
 		options.Random = rand.Reader
 	}
+	if options.Keepalive <= 0 {
+		options.Keepalive = defaultKeepalive
+	}
 	p := &Provider{
 		settings: settings,
 		flavour:  fl,
-		address:  net.JoinHostPort(settings.Host, strconv.Itoa(settings.Port)),
+		address:  way[len(way)-1].address,
+		hops:     way,
 		options:  options,
-		signer:   signer,
 		hosts:    hosts,
+		signer:   signer,
+		agent:    credentials.Agent,
 		turn:     make(chan struct{}, 1),
 		previous: map[string]previous{},
 	}
@@ -117,7 +126,8 @@ func New(settings plan.DHCPSettings, credentials Credentials, options Options) (
 // transfer: open, write, sync, close) so far.
 func (p *Provider) Requests() int { return int(p.requests.Load()) }
 
-// Close ends the connection. It does not wait for a server that is frozen.
+// Close ends the connection and forgets the key: what is asked afterwards is a
+// defect. It does not wait for a server that is frozen.
 func (p *Provider) Close(ctx context.Context) error {
 	select {
 	case <-p.turn:
@@ -126,6 +136,7 @@ func (p *Provider) Close(ctx context.Context) error {
 		return plan.NewFault(plan.CodeDHCPUnreachable, "an exchange with %s is still under way", p.address).Because(ctx.Err())
 	}
 	p.drop()
+	p.signer, p.agent, p.forgotten = nil, "", true
 	return nil
 }
 
@@ -134,6 +145,8 @@ const (
 	defaultPort     = 22
 	defaultDeadline = 120 * time.Second // the reference workflow's, for each of the four
 	defaultSettle   = 2 * time.Second
+
+	defaultKeepalive = 15 * time.Second
 )
 
 func withDefaults(s plan.DHCPSettings) plan.DHCPSettings {
