@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -91,7 +93,7 @@ func traces() []string {
 // everything that was written and at every address that was called.
 func TestUnusualSecrets(t *testing.T) {
 	const devices = 12
-	seed := 682292062 // one that found a leak; others are for those who look for more
+	seed := 17935225 // one that found a leak; others are for those who look for more
 	if again := os.Getenv("ENROLL_TEST_SEED"); again != "" {
 		var err error
 		if seed, err = strconv.Atoi(again); err != nil {
@@ -152,8 +154,8 @@ func TestUnusualSecrets(t *testing.T) {
 		l.Recorder.Inject(&exchange.Fault{System: system, Method: method, Kind: exchange.Status, Status: 500, Header: map[string]string{"Content-Type": "application/json"}, Body: string(raw)})
 	}
 	first, all := passwords["gpu-001"], ""
-	for _, p := range passwords {
-		all += " " + p + " " + url.QueryEscape(p)
+	for _, device := range slices.Sorted(maps.Keys(passwords)) {
+		all += " " + passwords[device] + " " + url.QueryEscape(passwords[device])
 	}
 	long := strings.Repeat("x", 280) + first // providers cut what they quote
 	for system, words := range map[string][]string{

@@ -2,14 +2,8 @@ package secrets
 
 import (
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
-	"html"
-	"net/url"
-	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -21,34 +15,105 @@ const (
 	shortText   = 64 // characters
 )
 
-// formsOf gives the forms in which a secret may turn up in output.
-func formsOf(text string) []string {
+// pattern is what a text is compared with, one character at a time, whatever
+// escapes it is written in (units.go).
+type pattern []rune
+
+// Two things in a pattern are no characters. Both are smaller than every one, so
+// that they sort before them.
+const (
+	// between stands for blanks and quotation marks, one at least, however many there
+	// were: printers turn several blanks into one, and shells write three marks for
+	// one.
+	between rune = -1
+	// lineBreak is the same, or nothing: control characters may be left out.
+	lineBreak rune = -2
+)
+
+// patternsOf gives the patterns of a secret: itself, its lines, and what all
+// base64 texts have in common that it stands in.
+func patternsOf(text string) []pattern {
 	if len(text) < minimum {
 		return nil
 	}
-	var forms []string
-	seen := map[string]bool{}
-	for _, variant := range []string{text, strings.TrimSpace(text), strings.Map(asBlank, text), strings.Map(dropped, text), strings.Join(strings.Fields(text), " ")} {
-		if !seen[variant] && len(variant) >= minimum {
-			seen[variant] = true
-			forms = append(forms, encodings(variant)...)
-		}
-	}
+	out := inOneLine(text)
 	if lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }); len(lines) > 1 {
 		for _, l := range lines {
-			switch l = strings.TrimSpace(l); {
-			case utf8.RuneCountInString(text) <= shortText && len(l) >= minimum:
-				forms = append(forms, encodings(l)...)
-			case len(l) >= minimumLine:
-				forms = append(forms, l)
+			l = strings.TrimSpace(l)
+			if len(l) >= minimumLine || len(l) >= minimum && utf8.RuneCountInString(text) <= shortText {
+				out = append(out, inOneLine(l)...)
 			}
 		}
 	}
-	return forms
+	for _, variant := range []string{text, strings.TrimSpace(text)} {
+		for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+			for _, form := range append(inBase64(enc, variant), enc.EncodeToString([]byte(variant))) {
+				if len(form) >= minimum {
+					out = append(out, pattern(form))
+				}
+			}
+		}
+	}
+	return out
 }
 
-// What makes one line of a text turns control characters into blanks, leaves them
-// out, or leaves one blank of several.
+// inOneLine gives the pattern of a text in which blanks may be turned into others
+// and backslashes are left to those that the text is escaped with. A text that
+// is hardly more than those is taken as it is, and as what makes one line of it.
+func inOneLine(text string) []pattern {
+	if p, solid := loosely(text); solid >= minimum {
+		return []pattern{p}
+	}
+	var out []pattern
+	for _, variant := range []string{text, strings.Map(asBlank, text), strings.Map(dropped, text), strings.Join(strings.Fields(text), " ")} {
+		if len(variant) >= minimum {
+			out = append(out, exactly(variant))
+		}
+	}
+	return out
+}
+
+// loosely leaves out what stands at the ends of a secret and may be between its
+// characters. solid is how many bytes the others have.
+func loosely(text string) (p pattern, solid int) {
+	gap := rune(0)
+	for _, r := range text {
+		switch {
+		case r == '\\':
+		case unicode.IsControl(r):
+			gap = lineBreak
+		case isBetween(r):
+			gap = min(gap, between)
+		default:
+			if gap != 0 && solid > 0 {
+				p = append(p, gap)
+			}
+			p, gap = append(p, r), 0
+			solid += utf8.RuneLen(r)
+		}
+	}
+	return p, solid
+}
+
+// exactly takes several backslashes for one: in an escaped text there are more.
+func exactly(text string) pattern {
+	var p pattern
+	for _, r := range text {
+		if r != '\\' || len(p) == 0 || p[len(p)-1] != '\\' {
+			p = append(p, r)
+		}
+	}
+	return p
+}
+
+// isBetween takes quotation marks, what printers turn into blanks, and what they
+// show as an escape because a terminal would obey it.
+func isBetween(r rune) bool {
+	return r == '\'' || r == '"' || unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp)
+}
+
+// What makes one line of a text turns control characters into blanks, or leaves
+// them out.
 func asBlank(r rune) rune {
 	if unicode.IsControl(r) {
 		return ' '
@@ -61,111 +126,6 @@ func dropped(r rune) rune {
 		return -1
 	}
 	return r
-}
-
-func encodings(text string) []string {
-	forms := []string{text, shown(text), html.EscapeString(text)}
-	forms = append(forms, inURL(text)...)
-	forms = append(forms, inJSON(text)...)
-	forms = append(forms, inShell(text)...)
-	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
-		forms = append(forms, enc.EncodeToString([]byte(text)))
-		forms = append(forms, inBase64(enc, text)...)
-	}
-	return forms
-}
-
-// inURL gives what stands in a query, a path and before the host.
-func inURL(text string) []string {
-	forms := []string{url.QueryEscape(text), url.PathEscape(text), strings.ReplaceAll(url.QueryEscape(text), "+", "%20"), strings.TrimPrefix(url.UserPassword("", text).String(), ":")}
-	var all strings.Builder // everything but letters, digits and -_.~, as other languages do
-	for _, b := range []byte(text) {
-		if unreserved(b) {
-			all.WriteByte(b)
-		} else {
-			fmt.Fprintf(&all, "%%%02x", b)
-		}
-	}
-	return append(forms, all.String())
-}
-
-func unreserved(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("-_.~", b) >= 0
-}
-
-// inJSON gives a JSON text in Go's forms and in ASCII, also as a text inside a
-// JSON text, such as the body of an answer in the evidence of a fault.
-func inJSON(text string) []string {
-	quoted := unquoted(strconv.Quote(text))
-	forms := []string{quoted, unquoted(strconv.QuoteToASCII(text)), jsonText(quoted, true), jsonText(quoted, false)}
-	for _, once := range []string{jsonText(text, true), jsonText(text, false), jsonASCII(text)} {
-		forms = append(forms, once, jsonText(once, true), jsonText(once, false), strings.ReplaceAll(once, "/", `\/`))
-	}
-	return forms
-}
-
-// jsonASCII escapes everything beyond ASCII, as Python does.
-func jsonASCII(text string) string {
-	var b strings.Builder
-	for _, r := range jsonText(text, false) {
-		switch {
-		case r < 0x80:
-			b.WriteRune(r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		}
-	}
-	return b.String()
-}
-
-// inShell gives what stands inside single quotes, inside double quotes, and
-// escaped by backslashes.
-func inShell(text string) []string {
-	var double, bare strings.Builder
-	for _, r := range text {
-		if strings.ContainsRune("\"\\$`", r) {
-			double.WriteByte('\\')
-		}
-		if r < 0x80 && !unreserved(byte(r)) && r > 0x20 || r == ' ' {
-			bare.WriteByte('\\')
-		}
-		double.WriteRune(r)
-		bare.WriteRune(r)
-	}
-	return []string{strings.ReplaceAll(text, "'", `'\''`), strings.ReplaceAll(text, "'", `'"'"'`), double.String(), bare.String()}
-}
-
-// shown is how the program's own text views print what a terminal would obey.
-func shown(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp):
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-func unquoted(s string) string { return s[1 : len(s)-1] }
-
-func jsonText(s string, escapeHTML bool) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(escapeHTML)
-	if err := enc.Encode(s); err != nil {
-		return s
-	}
-	return unquoted(strings.TrimSuffix(b.String(), "\n"))
 }
 
 // inBase64 gives what is common to all base64 texts that have the secret

@@ -1,12 +1,11 @@
 package secrets
 
 import (
-	"bytes"
 	"io"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/enroll-dev/enroll/plan"
 )
@@ -20,56 +19,60 @@ const minimum = 4
 
 // Redactor knows the secrets of a run. It may be used from many goroutines.
 type Redactor struct {
-	mu    sync.RWMutex
-	known map[string]bool
-	// byStart finds the forms that begin with some bytes, longest first.
-	byStart map[[minimum]byte][]string
-	longest int // bytes of the longest form
-	// starts are the first 1 to minimum-1 bytes of all forms.
-	starts map[string]bool
+	mu sync.RWMutex
+	// byStart are the patterns by their first character, sorted: those that begin
+	// alike stand together.
+	byStart map[rune][]pattern
 }
 
 // NewRedactor makes a redactor that knows nothing yet.
-func NewRedactor() *Redactor {
-	return &Redactor{known: map[string]bool{}, byStart: map[[minimum]byte][]string{}, starts: map[string]bool{}}
-}
+func NewRedactor() *Redactor { return &Redactor{byStart: map[rune][]pattern{}} }
 
-// Add makes the redactor replace a secret from now on, in all its forms.
+// Add makes the redactor replace a secret from now on, in whatever a text may be
+// escaped.
 func (r *Redactor) Add(s plan.Secret) {
-	forms := formsOf(s.Reveal())
+	patterns := patternsOf(s.Reveal())
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, f := range forms {
-		if len(f) < minimum || r.known[f] {
-			continue
-		}
-		r.known[f] = true
-		r.longest = max(r.longest, len(f))
-		key := [minimum]byte([]byte(f[:minimum]))
-		list := r.byStart[key]
-		list = slices.Insert(list, sort.Search(len(list), func(i int) bool { return len(list[i]) < len(f) }), f)
-		r.byStart[key] = list
-		for n := 1; n < minimum; n++ {
-			r.starts[f[:n]] = true
+	for _, p := range patterns {
+		list := r.byStart[p[0]]
+		if i, known := slices.BinarySearchFunc(list, p, slices.Compare[pattern]); !known {
+			r.byStart[p[0]] = slices.Insert(list, i, p)
 		}
 	}
 }
 
-// at gives the length of the longest form that text begins with, and whether
-// text could be the beginning of a longer one.
-func (r *Redactor) at(text []byte) (match int, open bool) {
-	if len(text) < minimum {
-		return 0, r.starts[string(text)]
+// found is what a search at one place of a text came to.
+type found struct {
+	match int // bytes of the longest pattern that begins here; 0: none
+	// open is how many characters of a pattern the text ends in the middle of; 0:
+	// it does not. partly: it ends in the middle of what may be its first character.
+	open   int
+	partly bool
+}
+
+// at looks for the secrets that text begins with.
+func (r *Redactor) at(text []byte) found {
+	s := search{text: text}
+	if u, ok := itself(text); ok {
+		if list := r.byStart[u.r]; list != nil {
+			s.from(list, 1, u.n)
+		}
+		return s.found
 	}
-	for _, f := range r.byStart[[minimum]byte(text[:minimum])] {
-		switch {
-		case len(f) > len(text):
-			open = open || strings.HasPrefix(f, string(text))
-		case match == 0 && bytes.HasPrefix(text, []byte(f)):
-			match = len(f)
+	units, open := unitsAt(text)
+	s.partly = open
+	for _, u := range units {
+		// A backslash before a letter belongs to what was before, for example to the
+		// domain of a user name.
+		if text[0] == '\\' && (u.r >= utf8.RuneSelf || isAlphanumeric(u.r)) && strings.TrimLeft(string(text[:u.n]), `\`) == string(u.r) {
+			continue
+		}
+		if list := r.byStart[u.r]; list != nil {
+			s.from(list, 1, u.n)
 		}
 	}
-	return match, open
+	return s.found
 }
 
 // cutMark ends a text that was cut off.
@@ -78,40 +81,59 @@ const cutMark = "…"
 // Text gives a text with every known secret replaced, also with one whose end was
 // cut off with the text's ("…").
 func (r *Redactor) Text(s string) string {
-	// The cut-off one is looked for first: a short secret inside of it would
-	// otherwise be replaced and leave the pieces around it.
-	end := ""
-	if body, isCut := strings.CutSuffix(s, cutMark); isCut {
-		// What quoted the text may have hidden a part of it already.
-		open := body
-		for strings.HasSuffix(open, placeholder) {
-			open = strings.TrimSuffix(open, placeholder)
-		}
-		if at, found := r.cutOff(open); found {
-			s, end = body[:at], placeholder+cutMark
-		}
+	body, isCut := strings.CutSuffix(s, cutMark)
+	if !isCut {
+		out, _, _ := r.replace(nil, []byte(s), 0, atEnd)
+		return string(out)
 	}
-	if r.Holds(s) {
-		var b strings.Builder
-		w := r.Writer(&b)
-		_, _ = w.Write([]byte(s)) // a builder takes everything
-		_ = w.Flush()
-		s = b.String()
+	// What quoted the text may have hidden a part of it already.
+	open := body
+	for strings.HasSuffix(open, placeholder) {
+		open = strings.TrimSuffix(open, placeholder)
 	}
-	return s + end
+	out, _, hidden := r.replace(nil, []byte(open), 0, atCut)
+	if hidden > 0 && len(open) < len(body) {
+		return string(out) + cutMark
+	}
+	return string(out) + body[len(open):] + cutMark
 }
 
-// cutOff finds where the beginning of a secret that reaches to the end starts.
-func (r *Redactor) cutOff(body string) (at int, found bool) {
+// ending says what comes behind a piece of text.
+type ending int
+
+const (
+	goesOn ending = iota // more: what may be the beginning of a secret is left
+	atEnd                // nothing
+	atCut                // something that was cut off: the beginning of a secret is one
+)
+
+// replace appends text to out with the secrets replaced, as far as they are
+// decided: done bytes of it. inside is how many of its first bytes still belong to
+// one that was replaced; reached is the same for what follows.
+func (r *Redactor) replace(out, text []byte, inside int, end ending) (replaced []byte, done, reached int) {
+	const least = 2 // bytes of the beginning of a secret; one is the beginning of too much
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	const least = 2 // bytes; one is the beginning of too much
-	for i := max(0, len(body)-r.longest); i+least <= len(body); i++ {
-		if _, open := r.at([]byte(body[i:])); open {
-			return i, true
+	hidden := inside // end of what is hidden
+	for ; done < len(text); done++ {
+		at := r.at(text[done:])
+		switch {
+		case end == goesOn && (at.open > 0 || at.partly):
+			return out, done, max(hidden-done, 0)
+		case end == atCut && at.open > 0 && len(text)-done >= least:
+			at.match = len(text) + 1 - done // and what was cut off
+		}
+		if at.match > 0 {
+			if hidden <= done {
+				out = append(out, placeholder...)
+			}
+			hidden = max(hidden, done+at.match) // secrets may overlap
+		}
+		if hidden <= done {
+			out = append(out, text[done])
 		}
 	}
-	return 0, false
+	return out, done, max(hidden-done, 0)
 }
 
 // Holds reports whether a text has a known secret in it, in any form.
@@ -119,8 +141,8 @@ func (r *Redactor) Holds(s string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	text := []byte(s)
-	for i := 0; i+minimum <= len(text); i++ {
-		if match, _ := r.at(text[i:]); match > 0 {
+	for i := range text {
+		if r.at(text[i:]).match > 0 {
 			return true
 		}
 	}
@@ -148,7 +170,7 @@ func (w *RedactingWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held = append(w.held, p...)
-	if err := w.pass(false); err != nil {
+	if err := w.pass(goesOn); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -158,32 +180,12 @@ func (w *RedactingWriter) Write(p []byte) (int, error) {
 func (w *RedactingWriter) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.pass(true)
+	return w.pass(atEnd)
 }
 
-func (w *RedactingWriter) pass(final bool) error {
-	out := make([]byte, 0, len(w.held))
-	i := 0
-	w.redactor.mu.RLock()
-	for ; i < len(w.held); i++ {
-		match, open := w.redactor.at(w.held[i:])
-		if open && !final {
-			break
-		}
-		if match > 0 {
-			if w.inside == 0 {
-				out = append(out, placeholder...)
-			}
-			w.inside = max(w.inside, match) // secrets may overlap
-		}
-		if w.inside > 0 {
-			w.inside--
-			continue
-		}
-		out = append(out, w.held[i])
-	}
-	w.redactor.mu.RUnlock()
-	w.held = append(w.held[:0], w.held[i:]...)
+func (w *RedactingWriter) pass(end ending) error {
+	out, done, inside := w.redactor.replace(make([]byte, 0, len(w.held)), w.held, w.inside, end)
+	w.held, w.inside = append(w.held[:0], w.held[done:]...), inside
 	if len(out) == 0 {
 		return nil
 	}

@@ -5,10 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
+	"maps"
 	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -60,7 +66,18 @@ func TestRedact(t *testing.T) {
 		{"path", "/v1/" + url.PathEscape(pw) + "/x", []string{pw}, "/v1/(secret)/x"},
 		{"base64", base64.StdEncoding.EncodeToString([]byte(pw)), []string{pw}, "(secret)"},
 		{"base64 without padding", base64.RawURLEncoding.EncodeToString([]byte("hunter2secret!")), []string{"hunter2secret!"}, "(secret)E"},
-		{"indented key", "    " + strings.ReplaceAll(key, "\n", "\n    "), []string{key}, "    -----BEGIN KEY-----\n    (secret)\n    (secret)\n    -----END KEY-----\n    "},
+		{"indented key", "    " + strings.ReplaceAll(key, "\n", "\n    "), []string{key}, "    (secret)\n    "},
+		{"a line of a key", "line 2: MIIEvQIBADANBgkqhkiG9w0BAQEFAASC.", []string{key}, "line 2: (secret)."},
+		{"lines of a short one, apart", "first line; second line", []string{"first line\nsecond line"}, "(secret); (secret)"},
+		{"cut off in the middle of a text", `{"m":"not first li…","n":1}`, []string{"first line\nsecond"}, `{"m":"not (secret)…","n":1}`},
+		{"a user of a domain", `DOMAIN\nunter2!`, []string{"nunter2!"}, `DOMAIN\(secret)`},
+		{"octal bytes", `w\303\266rd1`, []string{"wörd1"}, "(secret)"},
+		{"JSON in an address", "q=%7B%22p%22%3A%22a%5C%22b%5Cnc%C3%B6%22%7D", []string{"a\"b\ncö"}, "q=%7B%22p%22%3A%22(secret)%22%7D"},
+		{"an address in an address", "u=%2Fp%253Fx%253Da%252526b%2525c3%2525b6", []string{"a&bö"}, "u=%2Fp%253Fx%253D(secret)"},
+		{"HTML in JSON", `{"p":"a\u0026amp;b\u0026#34;\u003cc"}`, []string{`a&b"<c`}, `{"p":"(secret)"}`},
+		{"a shell in JSON", `{"argv":"--p 'it'\\''s me'"}`, []string{"it's me"}, `{"argv":"--p '(secret)'"}`},
+		{"nothing but what is escaped", `x \"\\\"' y`, []string{`"\"'`}, "x (secret) y"},
+		{"words that only look alike", "pass word", []string{"password"}, "pass word"},
 		{"single quotes of a shell", `login 'it'\''s me'`, []string{"it's me"}, "login '(secret)'"},
 		{"double quotes of a shell", `PW="a\$b\"c"`, []string{`a$b"c`}, `PW="(secret)"`},
 		{"backslashes of a shell", `PW=a\$b\"c\ d`, []string{`a$b"c d`}, `PW=(secret)`},
@@ -73,7 +90,7 @@ func TestRedact(t *testing.T) {
 		{"line ends turned into blanks", "it said: first  second.", []string{"first\n second"}, "it said: (secret)."},
 		{"several blanks turned into one", "it said: first second.", []string{"first\n second"}, "it said: (secret)."},
 		{"line ends left out", "it said: first second.", []string{"fir\nst second"}, "it said: (secret)."},
-		{"lines of a short one", "  first line\n  second\n", []string{"first line\nsecond"}, "  (secret)\n  (secret)\n"},
+		{"lines of a short one", "  first line\n  second\n", []string{"first line\nsecond"}, "  (secret)\n"},
 		{"without its last line end", strings.TrimSpace(key) + "|", []string{key}, "(secret)|"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,6 +104,73 @@ func TestRedact(t *testing.T) {
 		})
 	}
 }
+
+// escapes are what printers do to a text. What a secret is nested in is any of them,
+// several times over.
+func escapes() map[string]func(string) string {
+	inner := func(s string) string { return s[1 : len(s)-1] }
+	asJSON := func(escapeHTML bool) func(string) string {
+		return func(s string) string {
+			var b strings.Builder
+			enc := json.NewEncoder(&b)
+			enc.SetEscapeHTML(escapeHTML)
+			_ = enc.Encode(s) // a text
+			return inner(strings.TrimSpace(b.String()))
+		}
+	}
+	return map[string]func(string) string{
+		"JSON":              asJSON(true),
+		"JSON but for HTML": asJSON(false),
+		"quoted":            func(s string) string { return inner(strconv.Quote(s)) },
+		"quoted as ASCII":   func(s string) string { return inner(strconv.QuoteToASCII(s)) },
+		"query":             url.QueryEscape,
+		"path":              url.PathEscape,
+		"small digits": func(s string) string {
+			return regexp.MustCompile("%..").ReplaceAllStringFunc(strings.ReplaceAll(url.QueryEscape(s), "+", "%20"), strings.ToLower)
+		},
+		"HTML":          html.EscapeString,
+		"single quotes": func(s string) string { return strings.ReplaceAll(s, "'", `'\''`) },
+		"double quotes": strings.NewReplacer(`"`, `\"`, `\`, `\\`, "$", `\$`, "`", "\\`").Replace,
+		"one line":      func(s string) string { return strings.Join(strings.Fields(s), " ") },
+		"indented":      func(s string) string { return strings.ReplaceAll(s, "\n", "\n      ") },
+	}
+}
+
+// TestRedactNested: nothing is left of a secret, whatever it was escaped in, how
+// often and in which order.
+func TestRedactNested(t *testing.T) {
+	alphabet := []rune(`"'&\<>%+/=?#@: $` + "`\n\t!{}[]|;,abcxyz019äß€漢😀ж")
+	ends := rapid.SampledFrom([]rune("äß€漢😀ж"))
+	all := escapes()
+	rapid.Check(t, func(t *rapid.T) {
+		first := rapid.SliceOfN(ends, 1, 5).Draw(t, "first")
+		secret := string(first) + rapid.StringOfN(rapid.SampledFrom(alphabet), 2, 62, -1).Draw(t, "middle") + string(ends.Draw(t, "last"))
+		var how []string
+		text := secret
+		for range rapid.IntRange(0, 4).Draw(t, "depth") {
+			name := rapid.SampledFrom(sorted(all)).Draw(t, "escape")
+			text, how = all[name](text), append(how, name)
+		}
+		if got := redact(t, []string{secret}, "login: «"+text+"» failed"); got != "login: «(secret)» failed" {
+			t.Fatalf("%q in %q is %q and leaves %q", secret, how, text, got)
+		}
+		// The same when its end is cut off, at the end of a text or inside of it.
+		cut := strings.ToValidUTF8(text[:rapid.IntRange(len(text)*3/4, len(text)).Draw(t, "cut")], "")
+		r := secrets.NewRedactor()
+		r.Add(plan.NewSecret(secret, ""))
+		for _, behind := range []string{"", `", "status": 500}`} {
+			got := r.Text("login: «" + cut + "…" + behind)
+			want := "login: «(secret)…" + behind
+			// Inside of a text four characters are wanted: less may be the beginning of
+			// anything.
+			if got != want && (behind == "" && len(cut) > 12 || len(first) > 4 && utf8.RuneCountInString(secret) > 16) {
+				t.Fatalf("%q in %q, cut off as %q, leaves %q", secret, how, cut, got)
+			}
+		}
+	})
+}
+
+func sorted(m map[string]func(string) string) []string { return slices.Sorted(maps.Keys(m)) }
 
 // TestRedactBasicAuth wants the password to be gone from a header that encodes
 // user and password together, wherever it begins.
@@ -189,7 +273,8 @@ func TestTextAndHolds(t *testing.T) {
 	r := secrets.NewRedactor()
 	r.Add(plan.NewSecret("hunter2 secret", ""))
 	for in, want := range map[string]string{"": "", "nothing": "nothing", "x hunter2 secret": "x (secret)", "hunter2+secret": "(secret)", "hunter2": "hunter2", "x hunter2…": "x (secret)…", "hunter2 secret, hu…": "(secret), (secret)…", "h…": "h…", "…": "…"} {
-		if got := r.Text(in); got != want || r.Holds(in) != (strings.Contains(in, " secret") || strings.Contains(in, "+secret")) {
+		holds := strings.Contains(in, " secret") || strings.Contains(in, "+secret") || strings.Contains(in, "hunter2…")
+		if got := r.Text(in); got != want || r.Holds(in) != holds {
 			t.Errorf("%q became %q", in, got)
 		}
 	}
