@@ -104,7 +104,12 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site files; also ENROLL_VAR_NAME")
 	root.PersistentFlags().StringArrayVar(&a.varFiles, "var-file", nil, "file of lines NAME = VALUE (or .json) with values of variables; --var wins over it")
 	_ = root.RegisterFlagCompletionFunc("site", completeSites) // the flag exists
-	root.AddCommand(a.planCommand(), a.applyCommand(), a.showCommand(), a.validateCommand(), a.fmtCommand(), a.schemaCommand(), a.explainCommand(), a.verifyCommand(), a.labCommand(), a.versionCommand())
+	root.AddCommand(
+		a.planCommand(), a.applyCommand(), a.verifyCommand(),
+		a.showCommand(), a.diffCommand(),
+		a.validateCommand(), a.fmtCommand(), a.schemaCommand(), a.explainCommand(),
+		a.labCommand(), a.versionCommand(),
+	)
 	return root
 }
 

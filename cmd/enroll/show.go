@@ -24,6 +24,7 @@ func (s *shape) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.format, "format", "text", "text, json or markdown")
 	cmd.Flags().BoolVar(&s.full, "full", false, "show long values whole and passed checks in detail")
 	cmd.Flags().IntVar(&s.maxBytes, "max-bytes", view.MaxMarkdown, "largest size of the Markdown form")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json", "markdown"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
 func (s *shape) check() error {
@@ -49,23 +50,74 @@ func (a *app) print(p *plan.Plan, s shape) error {
 	return view.Text(a.sys.stdout, p, view.TextOptions{Color: a.sys.color(), Full: s.full})
 }
 
+type showFlags struct {
+	shape
+	selectFlags
+	hash bool
+	out  string
+}
+
 func (a *app) showCommand() *cobra.Command {
-	var s shape
+	var f showFlags
 	cmd := &cobra.Command{
-		Use: "show PLANFILE", Short: "Print a plan file as text, JSON or Markdown", Args: exactlyOne("one plan file"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := s.check(); err != nil {
-				return err
-			}
-			p, err := readPlan(args[0])
-			if err != nil {
-				return err
-			}
-			return a.print(p, s)
-		},
+		Use: "show PLANFILE", Short: "Print a plan file, or derive a smaller one",
+		Long: "Prints a plan file. With --select and --exclude it is the smaller plan that the same flags of enroll plan would\n" +
+			"have made, with an id and a hash of its own and the life of the whole one; --out writes it for enroll apply.\n" +
+			"What a policy denied stays denied in it.",
+		Example: "  enroll show gpu-017.plan --format markdown\n  enroll show gpu-017.plan --select 'kind:bmc.*' --out bmc.plan\n  enroll show gpu-017.plan --hash",
+		Args:    exactlyOne("one plan file"),
+		RunE:    func(_ *cobra.Command, args []string) error { return a.show(f, args[0]) },
 	}
-	s.flags(cmd)
+	f.flags(cmd)
+	f.register(cmd, "select")
+	cmd.Flags().BoolVar(&f.hash, "hash", false, "print the content hash and no more; it is what enroll apply --expect wants")
+	cmd.Flags().StringVar(&f.out, "out", "", "also write the smaller plan to this file")
 	return cmd
+}
+
+func (a *app) show(f showFlags, path string) error {
+	if err := errors.Join(f.shape.check(), f.selectFlags.check()); err != nil {
+		return err
+	}
+	if f.out != "" && f.selection().None() {
+		return usageError{errors.New("--out writes what --select or --exclude leave; a copy of a plan file is the same plan")}
+	}
+	p, err := readPlan(path)
+	if err != nil {
+		return err
+	}
+	if !f.selection().None() {
+		if p, err = derive(p, f.selectFlags); err != nil {
+			return err
+		}
+	}
+	if f.out != "" {
+		if err := writePlan(f.out, p); err != nil {
+			return err
+		}
+	}
+	if f.hash {
+		_, err := fmt.Fprintln(a.sys.stdout, p.ContentHash)
+		return err
+	}
+	return a.print(p, f.shape)
+}
+
+// derive makes a smaller plan with an id of its own.
+func derive(p *plan.Plan, f selectFlags) (*plan.Plan, error) {
+	addresses := make([]plan.Address, 0, len(p.Steps))
+	for _, s := range p.Steps {
+		addresses = append(addresses, s.Address)
+	}
+	if err := f.fit(addresses); err != nil {
+		return nil, err
+	}
+	small, err := p.Select(f.selection())
+	if err != nil {
+		return nil, usageError{err}
+	}
+	small.PlanID, err = newID()
+	return small, err
 }
 
 // maxPlanFile bounds what is read as a plan: the 30,000 steps of 2,000 fresh devices take about 40 MB.
