@@ -18,6 +18,7 @@ const (
 	CodeDeviceNotPlaced      Code = "DEVICE_NOT_PLACED"
 	CodePlatformUnresolvable Code = "PLATFORM_CLASS_UNRESOLVABLE"
 	CodePlatformRecordFailed Code = "PLATFORM_CLASS_RECORD_FAILED"
+	CodePlatformKept         Code = "PLATFORM_CLASS_KEPT"
 	CodeIntentIncomplete     Code = "NETBOX_INTENT_INCOMPLETE"
 	CodeIntentAmbiguous      Code = "NETBOX_INTENT_AMBIGUOUS"
 	CodeIntentInvalid        Code = "NETBOX_INTENT_INVALID"
@@ -121,6 +122,7 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodeDeviceNotPlaced:      {ClassIntent, OwnerNetBox, false, "NetBox has the device in a rack without a position.", "Record the rack unit in NetBox."},
 	CodePlatformUnresolvable: {ClassIntent, OwnerInfra, false, "NetBox data cannot produce a platform class.", "Populate gpu_type on the device type or fix the ztp block, then plan again."},
 	CodePlatformRecordFailed: {ClassRefused, OwnerFleet, true, "The platform class could not be recorded.", "Check that the platform_class custom field exists on this site's NetBox."},
+	CodePlatformKept:         {ClassIntent, OwnerFleet, false, "NetBox records another platform class than its data comes to; a recorded one is never overwritten.", "If the recorded value is wrong, clear platform_class of the device in NetBox and run enroll backfill platform-class --device NAME --apply."},
 	CodeIntentIncomplete:     {ClassIntent, OwnerNetBox, false, "NetBox lacks something that enrolment needs.", "Fill in what the message names at the object it links."},
 	CodeIntentAmbiguous:      {ClassIntent, OwnerNetBox, false, "NetBox says two things at once.", "Correct one of the two objects that the message names."},
 	CodeIntentInvalid:        {ClassIntent, OwnerNetBox, false, "A value in NetBox has a form that cannot be right.", "Correct the value at the object that the message links."},

@@ -28,6 +28,9 @@ type Intent struct {
 	// PlatformClass is NetBox's recorded value; nil when the field does not
 	// exist on this NetBox.
 	PlatformClass *string
+	// ComputedClass is the platform class that NetBox's data comes to (reference
+	// workflow, phase 0b); "" when it comes to none.
+	ComputedClass string
 
 	OOB          netip.Addr
 	BMCInterface string

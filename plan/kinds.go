@@ -18,7 +18,7 @@ type kindForm struct {
 // kindForms are all kinds of resources (design section 5). Patterns are held
 // against it; a test holds the providers' kinds against it.
 var kindForms = map[string]kindForm{ //nolint:gochecknoglobals // a constant table
-	"netbox.status": {}, "netbox.tag": {keyed: true}, "netbox.platform_class": {later: true},
+	"netbox.status": {}, "netbox.tag": {keyed: true}, "netbox.platform_class": {},
 	"dhcp.reservation": {}, "dhcp.service": {shared: true}, "dhcp.index": {shared: true},
 	"bmc.credential": {}, "bmc.hostname": {}, "bmc.ntp": {}, "bmc.boot_order": {},
 	"bmc.reset": {later: true}, "bmc.network": {later: true}, "bmc.security": {later: true}, "bmc.syslog": {later: true}, "bmc.bios": {later: true},

@@ -61,11 +61,13 @@ type DeviceClass struct {
 
 // NetBoxSettings says how NetBox is reached.
 type NetBoxSettings struct {
-	URL     string
-	Token   SecretRef
-	Site    string // slug of the NetBox site; default: the site's name
-	CAFile  string
-	Timeout time.Duration // of one request
+	URL   string
+	Token SecretRef
+	Site  string // slug of the NetBox site; default: the site's name
+	// AllowUnplaced takes devices that NetBox has in a rack without a position.
+	AllowUnplaced bool
+	CAFile        string
+	Timeout       time.Duration // of one request
 }
 
 // SecretsSettings says where secrets are read. Beside each field stand the

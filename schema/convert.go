@@ -82,7 +82,7 @@ func inner(b *rawBlock, name string) *rawBlock {
 
 func netBoxSettings(b *rawBlock, site string) plan.NetBoxSettings {
 	n := plan.NetBoxSettings{
-		URL: baseURL(b), Token: get[plan.SecretRef](b, "token"), Site: get[string](b, "site"),
+		URL: baseURL(b), Token: get[plan.SecretRef](b, "token"), Site: get[string](b, "site"), AllowUnplaced: get[bool](b, "allow_unplaced"),
 		CAFile: get[string](b, "ca_file"), Timeout: get[time.Duration](b, "timeout"),
 	}
 	if n.Site == "" {

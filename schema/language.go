@@ -95,11 +95,13 @@ func netboxBlock() *block {
 		doc: "The NetBox that records the site.",
 		attrs: []attribute{
 			{name: "url", typ: textType, required: true, check: isServiceURL, example: `"https://netbox.example.net"`, since: version01,
-				doc: "NetBox's base address, without `/api`.", effect: "where intent is read and status and tags are written"},
+				doc: "NetBox's base address, without `/api`.", effect: "where intent is read, and platform class, status and tags are written"},
 			{name: "token", typ: secretType, required: true, example: `secret("netbox-enroll", "credential")`, since: version01,
 				doc: "The API token. It needs view rights on what is read and the right to change dcim.device.", effect: "login at NetBox"},
 			{name: "site", typ: textType, check: isSlug, fallbackDoc: "the label of the site block", example: `"lon14"`, since: version01,
 				doc: "The slug of the NetBox site.", effect: "which devices belong to the site"},
+			{name: "allow_unplaced", typ: boolType, fallback: "false", example: "true", since: version01,
+				doc: "Whether a device may be enrolled that NetBox has in a rack without a position.", effect: "whether such a device has the fault DEVICE_NOT_PLACED"},
 			caFile(), timeout("30s"),
 		},
 	}

@@ -95,7 +95,7 @@ func TestSite(t *testing.T) {
 	want := plan.Site{
 		Name:          "lon14",
 		ConfigureDHCP: true, ConfigureBMC: true, IronicEnrol: true, RecordPlatformClass: true,
-		NetBox:  plan.NetBoxSettings{URL: "https://netbox.example.net/base", Token: plan.SecretRef{Item: "netbox", Field: "token"}, Site: "london-14", CAFile: "/etc/ssl/nb.pem", Timeout: 10 * time.Second},
+		NetBox:  plan.NetBoxSettings{URL: "https://netbox.example.net/base", Token: plan.SecretRef{Item: "netbox", Field: "token"}, Site: "london-14", AllowUnplaced: true, CAFile: "/etc/ssl/nb.pem", Timeout: 10 * time.Second},
 		Secrets: plan.SecretsSettings{Backend: "vault", URL: "https://vault.example.net:8200", Mount: "kv/infra", Prefix: "lon14", TokenEnv: "LON14_TOKEN", CAFile: "ca.pem", Timeout: 30 * time.Second},
 		Classes: []plan.DeviceClass{{Name: "COMPUTE_GPU", Roles: []string{"gpu-compute"}, GPU: true}, {Name: "COMPUTE_CPU", Roles: []string{"compute", "hypervisor"}}},
 		Ironics: []plan.IronicSettings{{

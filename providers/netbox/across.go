@@ -78,6 +78,14 @@ func (h *macHolder) macs() []plan.MAC {
 	return sortedMACs(set)
 }
 
+// name is "" for a reference that is null.
+func (r *ref) name() string {
+	if r == nil {
+		return ""
+	}
+	return r.Name
+}
+
 // id is 0 for a reference that is null.
 func (r *ref) id() int64 {
 	if r == nil {
@@ -94,6 +102,9 @@ func (d *draft) sources() {
 	}
 	add(d.URL, d.device.LastUpdated, d.device)
 	add(c.page("dcim/sites", w.siteObject.ID), w.siteObject.LastUpdated, w.siteObject)
+	if t, ok := w.types[d.device.DeviceType.ID]; ok {
+		add(c.page("dcim/device-types", t.ID), t.LastUpdated, t)
+	}
 	if list := w.interfaces[d.ID]; len(list) > 0 {
 		add(d.URL+"interfaces/", "", list) // the newest change of many objects says nothing; the hash does
 	}
@@ -119,7 +130,7 @@ func (w *world) hash(in *plan.Intent) string {
 		"site": in.Site, "name": in.Name, "id": in.ID, "serial": in.Serial, "role": in.Role, "class": in.Class, "gpu": in.GPU,
 		"manufacturer": in.Manufacturer, "model": in.Model, "device_type": in.DeviceTypeSlug, "platform": in.Platform,
 		"rack": in.Rack, "position": in.Position, "custom_fields": fields, "config_context": in.ConfigContext,
-		"oob": in.OOB, "bmc_interface": in.BMCInterface, "bmc_mac": in.BMCMAC, "frontend": in.Frontend, "ntp": in.NTPServers, "faults": faults,
+		"oob": in.OOB, "bmc_interface": in.BMCInterface, "bmc_mac": in.BMCMAC, "frontend": in.Frontend, "ntp": in.NTPServers, "computed_class": in.ComputedClass, "faults": faults,
 	})
 }
 

@@ -71,6 +71,11 @@ func (r *requests) devicesByID(ctx context.Context, ids []int32, offset int32) e
 	return finish(resp, err)
 }
 
+func (r *requests) deviceTypes(ctx context.Context, ids []int32, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimDeviceTypesList(ctx).Id(ids).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
 func (r *requests) interfacesByMAC(ctx context.Context, macs []string, offset int32) error {
 	_, resp, err := r.api.DcimAPI.DcimInterfacesList(ctx).MacAddress(macs).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
 	return finish(resp, err)
@@ -119,9 +124,10 @@ func (r *requests) device(ctx context.Context, id int32) error {
 // change is the body of a PATCH of a device: only what is set is sent.
 type change struct {
 	status  string
-	addTag  string  // slug; from NetBox 4.6
-	allTags []int64 // before 4.6: the whole list, by id
-	message string  // note in the change log
+	addTag  string         // slug; from NetBox 4.6
+	allTags []int64        // before 4.6: the whole list, by id
+	fields  map[string]any // custom fields; the others stay
+	message string         // note in the change log
 }
 
 func (r *requests) patchDevice(ctx context.Context, id int32, ch change) error {
@@ -136,6 +142,9 @@ func (r *requests) patchDevice(ctx context.Context, id int32, ch change) error {
 	}
 	if ch.allTags != nil {
 		body.AdditionalProperties["tags"] = ch.allTags
+	}
+	if ch.fields != nil {
+		body.CustomFields = ch.fields
 	}
 	if ch.message != "" {
 		body.AdditionalProperties["changelog_message"] = ch.message

@@ -100,6 +100,7 @@ func (w *world) intent(raw device) *plan.Intent {
 	}
 	d.gates()
 	d.context()
+	d.platform()
 	d.oob()
 	d.frontend()
 	d.ntp()
@@ -132,22 +133,7 @@ func (d *draft) basics() {
 	}
 	slices.Sort(d.Tags)
 	d.CustomFields = unwrapFields(raw.CustomFields)
-	d.platformClass()
 	d.sources()
-}
-
-// platformClass keeps "no such field" (nil) apart from "not set" ("").
-func (d *draft) platformClass() {
-	v, exists := d.CustomFields["platform_class"]
-	if !exists {
-		return
-	}
-	text, isText := v.(string)
-	if v != nil && !isText {
-		d.gap(plan.CodeIntentInvalid, d.URL, "custom field platform_class of %s is %s, not a text", d.Name, kindOf(v))
-		return
-	}
-	d.PlatformClass = &text
 }
 
 // routed is the routing preflight: it comes before every other judgement.
@@ -171,9 +157,9 @@ func (d *draft) gates() {
 		d.gap(plan.CodeStatusNotEligible, d.URL, "%s has the status %s; only staged and active devices are enrolled", d.Name, d.Status)
 	}
 	// A child device in a bay has no position of its own.
-	if d.Rack != "" && d.Position == "" && d.device.Parent == nil {
+	if d.Rack != "" && d.Position == "" && d.device.Parent == nil && !d.world.site.NetBox.AllowUnplaced {
 		d.gap(plan.CodeDeviceNotPlaced, d.URL, "%s is in rack %s without a position", d.Name, d.Rack).
-			hint("Record the rack unit of %s in NetBox.", d.Name)
+			hint("Record the rack unit of %s in NetBox; allow_unplaced in the netbox block waives it for the site.", d.Name)
 	}
 	switch {
 	case placeholder(d.Serial):

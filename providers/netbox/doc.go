@@ -1,5 +1,5 @@
-// Package netbox reads what NetBox says about devices (Intents), and writes the
-// two things that enroll records there: the status and a tag.
+// Package netbox reads what NetBox says about devices (Intents), and writes what
+// enroll records there: the platform class, the status and tags.
 //
 // Requests are built by go-netbox; answers are decoded by structs of our own
 // (wire.go), because the typed models of go-netbox 4.3.0 reject a whole answer

@@ -80,7 +80,7 @@ func mishaps() []mishap {
 		{"200 null", status(200, "null", nil), plan.CodeNetBoxProtocol, plan.CodeNetBoxProtocol},
 		{"200 array", status(200, "[]", nil), plan.CodeNetBoxProtocol, plan.CodeNetBoxProtocol},
 		{"200 error", status(200, body("detail"), nil), plan.CodeNetBoxProtocol, plan.CodeNetBoxProtocol},
-		{"200 of another", status(200, `{"id":4711,"name":"x","count":1,"results":[{"id":0}],"status":{"value":"active"},"tags":[]}`, nil), plan.CodeNetBoxProtocol, plan.CodeDeviceNotFound},
+		{"200 of another", status(200, `{"id":4711,"name":"x","count":1,"results":[{"id":0}],"status":{"value":"active"},"tags":[],"custom_fields":{}}`, nil), plan.CodeNetBoxProtocol, plan.CodeDeviceNotFound},
 	}
 }
 
@@ -156,7 +156,7 @@ func TestFaultsReading(t *testing.T) {
 // without add_tags. Whatever happens, the device is written once at most, and
 // the outcome says the truth about it.
 func TestFaultsWriting(t *testing.T) {
-	for _, local := range []string{"netbox.status", "netbox.tag[ironic]"} {
+	for _, local := range writable() {
 		for _, m := range mishaps() {
 			for _, method := range []string{"GET", "PATCH"} {
 				t.Run(local+" "+m.name+" at "+method, func(t *testing.T) {
@@ -206,9 +206,9 @@ func TestNotApplied(t *testing.T) {
 	s := serve(t, netboxtest.Options{}, host(1))
 	c := client(t, s.URL, s.Token)
 	sc := scopeOf(site(), intent(t, c, site(), "gpu-001"))
-	for _, local := range []string{"netbox.status", "netbox.tag[ironic]"} {
+	for _, local := range writable() {
 		s.Recorder.Reset()
-		s.Recorder.Inject(&exchange.Fault{Kind: exchange.Status, Method: "PATCH", Status: 200, Body: `{"id":1,"name":"gpu-001","status":{"value":"staged","label":"x"},"tags":[],"last_updated":"x"}`})
+		s.Recorder.Inject(&exchange.Fault{Kind: exchange.Status, Method: "PATCH", Status: 200, Body: `{"id":1,"name":"gpu-001","status":{"value":"staged","label":"x"},"tags":[],"custom_fields":{"platform_class":null},"last_updated":"x"}`})
 		f := faultOf(t, c.Run(context.Background(), sc, stepFor(t, c, sc, local), nil).Fault, plan.CodeNotApplied)
 		if f.Evidence["want"] == "" || f.Evidence["found"] == "" {
 			t.Errorf("evidence %v", f.Evidence)
@@ -373,7 +373,7 @@ func TestVersions(t *testing.T) {
 	}
 	c := client(t, hidden.URL, strings.Repeat("0123456789", 4))
 	sc := scopeOf(site(), intent2(t, c))
-	if r := c.Run(context.Background(), sc, stepFor(t, c, sc, "netbox.tag[ironic]"), nil); r.Outcome != plan.OutcomeDone {
+	if r := through(t, c, sc, stepFor(t, c, sc, "netbox.tag[ironic]")); r.Outcome != plan.OutcomeDone {
 		t.Errorf("tag behind a proxy: %s %v", r.Outcome, r.Fault)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // site is the site that the tests' devices are in.
 func site() *plan.Site {
 	return &plan.Site{
-		Name: "demo", NetBox: plan.NetBoxSettings{Site: "lab1"},
+		Name: "demo", NetBox: plan.NetBoxSettings{Site: "lab1"}, RecordPlatformClass: true,
 		Classes: []plan.DeviceClass{{Name: "COMPUTE_GPU", Roles: []string{"gpu-compute"}, GPU: true}, {Name: "SWITCH", Roles: []string{"leaf"}}},
 		Ironics: []plan.IronicSettings{{Name: "main", DeviceClasses: []string{"COMPUTE_GPU"}}},
 	}
@@ -30,6 +30,7 @@ func host(n int) netboxtest.Device {
 	port := func(k int) string { return fmt.Sprintf("Ethernet%d/%d", k, n%5+1) }
 	lag := fmt.Sprintf("Port-Channel%d", n%5+1)
 	return netboxtest.Device{
+		Type: netboxtest.Type{CustomFields: map[string]any{"gpu_type": "H200"}},
 		Name: fmt.Sprintf("gpu-%03d", n), Serial: fmt.Sprintf("SVC%04d", n), Rack: fmt.Sprintf("r%02d", n/5+1), Position: float64(1 + 8*(n%5)),
 		Context: map[string]any{
 			"ntp": []any{"192.0.2.11", "ntp.example.net"},
@@ -91,6 +92,26 @@ func scopeOf(st *plan.Site, intents ...*plan.Intent) *plan.Scope {
 		sc.Targets = append(sc.Targets, &plan.Target{Site: st, Intent: in})
 	}
 	return sc
+}
+
+// through runs a step until it does not wait any more.
+func through(t *testing.T, c *netbox.Client, sc *plan.Scope, step *plan.Step) plan.Result {
+	t.Helper()
+	var memo plan.Memo
+	for range 10 {
+		r := c.Run(context.Background(), sc, step, memo)
+		if r.Outcome != plan.OutcomeWait {
+			return r
+		}
+		memo = r.Memo
+	}
+	t.Fatalf("%s waits for ever", step.Address)
+	return plan.Result{}
+}
+
+// writable are the steps that a device without a gap gets.
+func writable() []string {
+	return []string{"netbox.platform_class", "netbox.status", "netbox.tag[ironic]"}
 }
 
 // texts shows faults one a line, with what a test wants to see of them.

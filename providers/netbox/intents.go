@@ -16,6 +16,7 @@ type world struct {
 	slug       string // of the NetBox site
 	siteObject fielded
 	devices    map[string][]device // by exact name, in this site
+	types      map[int64]deviceType
 	interfaces map[int64][]netInterface
 	addresses  map[int64]ipAddress
 	ports      map[int64]port
@@ -122,21 +123,37 @@ func (w *world) read(ctx context.Context, names []string) error {
 			w.devices[*d.Name] = append(w.devices[*d.Name], d)
 		}
 	}
-	var ids, oobs []int64
+	var ids, oobs, types []int64
 	for _, name := range names {
 		found := w.devices[name]
 		if len(found) != 1 || !managed(w.site, w.class(found[0]).Name) {
 			continue // nothing more is asked about what is not enrolled
 		}
-		ids = append(ids, found[0].ID)
+		ids, types = append(ids, found[0].ID), append(types, found[0].DeviceType.ID)
 		if found[0].OOB != nil {
 			oobs = append(oobs, found[0].OOB.ID)
 		}
+	}
+	if err := w.readTypes(ctx, types); err != nil {
+		return err
 	}
 	if err := w.readParts(ctx, ids, oobs); err != nil {
 		return err
 	}
 	return w.readFar(ctx)
+}
+
+func (w *world) readTypes(ctx context.Context, ids []int64) error {
+	rows, err := byIDs[deviceType](ctx, w.client, "id", typeFields, ids, w.client.api.deviceTypes)
+	if err != nil {
+		return err
+	}
+	w.types = map[int64]deviceType{}
+	for _, t := range rows {
+		t.CustomFields = unwrapFields(t.CustomFields)
+		w.types[t.ID] = t
+	}
+	return nil
 }
 
 func (w *world) readParts(ctx context.Context, ids, oobs []int64) error {

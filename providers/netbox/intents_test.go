@@ -34,7 +34,7 @@ func TestIntentComplete(t *testing.T) {
 	want := &plan.Intent{
 		Site: "lab1", Name: "gpu-007", ID: 1, URL: s.URL + "/dcim/devices/1/", Status: "staged", Serial: "SVC0007", Role: "gpu-compute", Class: "COMPUTE_GPU", GPU: true,
 		Manufacturer: "Lenovo", Model: "HG635N V2", DeviceTypeSlug: "hg635n-v2", Rack: "r02", Position: "17", Tags: []string{},
-		CustomFields: map[string]any{"platform_class": nil}, PlatformClass: new(string),
+		CustomFields: map[string]any{"platform_class": nil}, PlatformClass: new(string), ComputedClass: "H200_LENOVOHG635NV2_NORDMA_01",
 		OOB: netip.MustParseAddr("198.18.0.8"), BMCInterface: "bmc", BMCMAC: mustMAC(t, "02:00:00:00:07:00"),
 		NTPServers: []string{"192.0.2.11", "ntp.example.net"},
 		Ironic: plan.IronicContext{
@@ -55,7 +55,7 @@ func TestIntentComplete(t *testing.T) {
 	if diff := cmp.Diff(want, got, ignore...); diff != "" {
 		t.Error(diff)
 	}
-	if !strings.HasPrefix(got.Hash, "sha256:") || len(got.Sources) != 4 {
+	if !strings.HasPrefix(got.Hash, "sha256:") || len(got.Sources) != 5 {
 		t.Errorf("hash %q, sources %v", got.Hash, got.Sources)
 	}
 	for _, nic := range got.Frontend {
@@ -342,7 +342,7 @@ func TestRequests(t *testing.T) {
 		s.AddDevice(d)
 		names = append(names, d.Name)
 	}
-	for _, tc := range []struct{ devices, intents, read int }{{1, 7, 1}, {2, 7, 1}, {500, 25, 1}} {
+	for _, tc := range []struct{ devices, intents, read int }{{1, 8, 1}, {2, 8, 1}, {500, 26, 1}} {
 		t.Run(fmt.Sprint(tc.devices), func(t *testing.T) {
 			c := client(t, s.URL, s.Token)
 			intents, failed, err := c.Intents(context.Background(), site(), names[:tc.devices])
@@ -360,7 +360,7 @@ func TestRequests(t *testing.T) {
 			before := c.Requests()
 			sc := scopeOf(site(), intents...)
 			snap := c.Read(context.Background(), sc, desired(sc))
-			if len(snap) != 2*tc.devices {
+			if len(snap) != 3*tc.devices {
 				t.Errorf("%d live values", len(snap))
 			}
 			if got := c.Requests() - before; got != tc.read {
@@ -381,7 +381,7 @@ func TestIntentForms(t *testing.T) {
 	d.Interfaces = append(d.Interfaces, netboxtest.Interface{Name: "eth10", Type: "100gbase-sr4", MAC: "02:00:00:00:01:0A", Peer: netboxtest.Peer{Device: "leaf-9", Port: "1"}})
 	d.Interfaces[1].Name = "eth2"
 	s := serve(t, netboxtest.Options{Fields: []netboxtest.Field{
-		{Object: "dcim.device", Name: "platform_class"}, {Object: "dcim.device", Name: "fabric", Choices: []string{"ib", "roce"}}, {Object: "dcim.site", Name: "ntp_servers"},
+		{Object: "dcim.devicetype", Name: "gpu_type"}, {Object: "dcim.device", Name: "platform_class"}, {Object: "dcim.device", Name: "fabric", Choices: []string{"ib", "roce"}}, {Object: "dcim.site", Name: "ntp_servers"},
 	}}, d)
 	c := client(t, s.URL, s.Token)
 	for _, tc := range []struct {
@@ -415,14 +415,6 @@ func TestIntentForms(t *testing.T) {
 	}
 	if len(in.Warnings) > 0 {
 		t.Errorf("warnings:\n%s", texts(in.Warnings))
-	}
-}
-
-// A NetBox without the custom field is told apart from one where it is empty.
-func TestPlatformClassField(t *testing.T) {
-	s := serve(t, netboxtest.Options{Fields: []netboxtest.Field{}}, host(1))
-	if in := intent(t, client(t, s.URL, s.Token), site(), "gpu-001"); in.PlatformClass != nil {
-		t.Errorf("platform_class %q", *in.PlatformClass)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Kinds are the resources that enroll keeps in NetBox: one file each.
 func Kinds() []plan.Kind {
-	return []plan.Kind{statusKind(), tagKind()}
+	return []plan.Kind{platformClassKind(), statusKind(), tagKind()}
 }
 
 // read answers a resource of a kind from a device as NetBox has it.
@@ -25,6 +25,8 @@ type handling struct {
 
 func handlingOf(name string) (handling, bool) {
 	switch name {
+	case kindPlatformClass:
+		return handling{live: livePlatformClass, run: runPlatformClass}, true
 	case kindStatus:
 		return handling{live: liveStatus, run: runStatus}, true
 	case kindTag:

@@ -19,7 +19,9 @@ var (
 	_ providers.Runner = (*netbox.Client)(nil)
 )
 
-func desired(sc *plan.Scope) []plan.Resource { return plan.Desired(sc, netbox.Kinds()) }
+func kinds() []plan.Kind { return netbox.Kinds() }
+
+func desired(sc *plan.Scope) []plan.Resource { return plan.Desired(sc, kinds()) }
 
 // provide stands in for the kind of another provider whose step netbox.tag
 // waits for.
@@ -40,27 +42,31 @@ func provide(planned bool) plan.Kind {
 
 // What is planned, by the record's status and tags and the node's state.
 func TestDecide(t *testing.T) {
+	class := `netbox.platform_class update {"platform_class":""} → {"platform_class":"H200_LENOVOHG635NV2_NORDMA_01"}`
 	status := `netbox.status update {"status":"staged"} → {"status":"active"}`
 	tag := `netbox.tag[ironic] update {"present":false} → {"present":true}`
 	for name, tc := range map[string]struct {
 		status  string
+		class   string
 		tags    []string
 		owner   plan.Ownership
 		provide bool
 		want    []string
 	}{
-		"fresh":                 {status: "staged", provide: true, want: []string{status, tag}},
-		"without Ironic":        {status: "staged", want: []string{status}},
-		"active, on the way":    {status: "active", owner: plan.Ownership{State: plan.StateManageable}, want: nil},
-		"available, no tag":     {status: "active", owner: plan.Ownership{State: plan.StateAvailable}, want: []string{tag}},
-		"available and tagged":  {status: "active", tags: []string{"ironic"}, owner: plan.Ownership{State: plan.StateAvailable}, want: nil},
-		"satisfied by instance": {status: "active", owner: plan.Ownership{State: plan.StateActive, InstanceUUID: "x", Owned: true, Satisfied: true, Reason: "instance x"}, want: []string{tag}},
-		"satisfied and staged":  {status: "staged", owner: plan.Ownership{State: plan.StateActive, Owned: true, Satisfied: true, Reason: "instance x"}, want: []string{status + " blocked owned", tag}},
-		"owned, not satisfied":  {status: "staged", owner: plan.Ownership{State: "rescue", Owned: true, Reason: "rescue"}, want: []string{status + " blocked owned"}},
+		"fresh":                 {status: "staged", provide: true, want: []string{class, status, tag}},
+		"without Ironic":        {status: "staged", want: []string{class, status}},
+		"active, on the way":    {status: "active", class: "H200_LENOVOHG635NV2_NORDMA_01", owner: plan.Ownership{State: plan.StateManageable}, want: nil},
+		"another class":         {status: "active", class: "KEPT", owner: plan.Ownership{State: plan.StateManageable}, want: nil},
+		"blank class":           {status: "active", class: " \n", owner: plan.Ownership{State: plan.StateManageable}, want: []string{class}},
+		"available, no tag":     {status: "active", class: "KEPT", owner: plan.Ownership{State: plan.StateAvailable}, want: []string{tag}},
+		"available and tagged":  {status: "active", class: "KEPT", tags: []string{"ironic"}, owner: plan.Ownership{State: plan.StateAvailable}, want: nil},
+		"satisfied by instance": {status: "active", owner: plan.Ownership{State: plan.StateActive, InstanceUUID: "x", Owned: true, Satisfied: true, Reason: "instance x"}, want: []string{class + " blocked owned", tag}},
+		"satisfied and staged":  {status: "staged", class: "KEPT", owner: plan.Ownership{State: plan.StateActive, Owned: true, Satisfied: true, Reason: "instance x"}, want: []string{status + " blocked owned", tag}},
+		"owned, not satisfied":  {status: "staged", class: "KEPT", owner: plan.Ownership{State: "rescue", Owned: true, Reason: "rescue"}, want: []string{status + " blocked owned"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := host(1)
-			d.Status, d.Tags = tc.status, tc.tags
+			d.Status, d.Tags, d.CustomFields = tc.status, tc.tags, map[string]any{"platform_class": tc.class}
 			s := serve(t, netboxtest.Options{}, d)
 			c := client(t, s.URL, s.Token)
 			sc := scopeOf(site(), intent(t, c, site(), "gpu-001"))
@@ -80,6 +86,20 @@ func TestDecide(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
+			}
+			kept := 0
+			for _, o := range p.Observed {
+				if o.Rule == "kept" && plan.Text(o.Live, "platform_class") == "KEPT" {
+					kept++
+				}
+			}
+			for _, d := range p.Diagnostics {
+				if d.Severity == plan.SeverityWarning && d.Fault.Code == plan.CodePlatformKept && d.Fault.Evidence["url"] != "" {
+					kept++
+				}
+			}
+			if want := tc.class == "KEPT"; (kept == 2) != want {
+				t.Errorf("observed and warned about the kept class: %d times", kept)
 			}
 		})
 	}
@@ -128,7 +148,7 @@ func shows(t *testing.T, c *netbox.Client, sc *plan.Scope, step *plan.Step) bool
 // the rest of the device alone, writes once, and a second run writes nothing.
 func TestRun(t *testing.T) {
 	for _, opt := range []netboxtest.Options{{Version: "4.2"}, {Version: "4.5"}, {Version: "4.6"}, {Version: "4.6", NoETag: true}, {Version: "4.7"}} {
-		for _, local := range []string{"netbox.status", "netbox.tag[ironic]"} {
+		for _, local := range writable() {
 			name := opt.Version + " " + local
 			if opt.NoETag {
 				name += " without ETag"
@@ -141,7 +161,8 @@ func TestRun(t *testing.T) {
 					o.Tokens = []netboxtest.Token{{Value: token}}
 				}
 				d := host(1)
-				d.Tags, d.CustomFields = []string{"ipmi_exporter"}, map[string]any{"platform_class": "KEPT"}
+				d.Tags, d.CustomFields = []string{"ipmi_exporter"}, map[string]any{"asset": "KEPT"}
+				o.Fields = []netboxtest.Field{{Object: "dcim.device", Name: "platform_class"}, {Object: "dcim.device", Name: "asset"}, {Object: "dcim.devicetype", Name: "gpu_type"}}
 				s := serve(t, o, d)
 				c := client(t, s.URL, token)
 				sc := scopeOf(site(), intent(t, c, site(), "gpu-001"))
@@ -149,7 +170,7 @@ func TestRun(t *testing.T) {
 				if shows(t, c, sc, step) {
 					t.Fatal("satisfied before it ran")
 				}
-				if r := c.Run(context.Background(), sc, step, nil); r.Outcome != plan.OutcomeDone {
+				if r := through(t, c, sc, step); r.Outcome != plan.OutcomeDone {
 					t.Fatalf("%s %v", r.Outcome, r.Fault)
 				}
 				if !shows(t, c, sc, step) {
@@ -171,11 +192,16 @@ func TestRun(t *testing.T) {
 					t.Errorf("%d writes", writes)
 				}
 				got, _ := s.Device("gpu-001")
-				wantStatus, wantTags := "active", []string{"ipmi_exporter"}
-				if local != "netbox.status" {
-					wantStatus, wantTags = "staged", []string{"ipmi_exporter", "ironic"}
+				wantStatus, wantTags, wantClass := "staged", []string{"ipmi_exporter"}, any(nil)
+				switch local {
+				case "netbox.status":
+					wantStatus = "active"
+				case "netbox.platform_class":
+					wantClass = "H200_LENOVOHG635NV2_NORDMA_01"
+				default:
+					wantTags = append(wantTags, "ironic")
 				}
-				if got.Status != wantStatus || !slices.Equal(got.Tags, wantTags) || got.CustomFields["platform_class"] != "KEPT" || got.Serial != d.Serial {
+				if got.Status != wantStatus || !slices.Equal(got.Tags, wantTags) || got.CustomFields["asset"] != "KEPT" || got.CustomFields["platform_class"] != wantClass || got.Serial != d.Serial {
 					t.Errorf("device is now %+v", got)
 				}
 				changes := s.Changes()

@@ -14,7 +14,7 @@ import (
 func viewed() []struct{ right, path string } {
 	return []struct{ right, path string }{
 		{"dcim.site", "/api/dcim/sites/"}, {"dcim.devicerole", "/api/dcim/device-roles/"}, {"dcim.device", "/api/dcim/devices/"},
-		{"dcim.interface", "/api/dcim/interfaces/"}, {"ipam.ipaddress", "/api/ipam/ip-addresses/"}, {"extras.tag", "/api/extras/tags/"},
+		{"dcim.devicetype", "/api/dcim/device-types/"}, {"dcim.interface", "/api/dcim/interfaces/"}, {"ipam.ipaddress", "/api/ipam/ip-addresses/"}, {"extras.tag", "/api/extras/tags/"},
 	}
 }
 

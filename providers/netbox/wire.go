@@ -18,7 +18,8 @@ var (
 		"id", "name", "status", "role", "site", "device_type", "platform", "rack", "position", "parent_device",
 		"serial", "oob_ip", "tags", "custom_fields", "config_context", "last_updated",
 	}
-	liveFields      = []string{"id", "name", "status", "tags", "last_updated"}
+	typeFields      = []string{"id", "slug", "model", "manufacturer", "custom_fields", "last_updated"}
+	liveFields      = []string{"id", "name", "status", "tags", "custom_fields", "last_updated"}
 	nameFields      = []string{"id", "name", "status", "role", "site", "rack", "tags"}
 	rackFields      = []string{"id", "name", "site"}
 	interfaceFields = []string{
@@ -156,20 +157,40 @@ func (r *rack) check() error {
 	return nil
 }
 
-// liveDevice is what the two kinds look at.
+// deviceType is a device type with its custom fields, which a device does not show.
+type deviceType struct {
+	ID           int64          `json:"id"`
+	Slug         string         `json:"slug"`
+	Model        string         `json:"model"`
+	Manufacturer *ref           `json:"manufacturer"`
+	CustomFields map[string]any `json:"custom_fields"`
+	LastUpdated  string         `json:"last_updated"`
+}
+
+func (t *deviceType) ident() int64 { return t.ID }
+
+func (t *deviceType) check() error {
+	if t.ID <= 0 || t.Model == "" || t.CustomFields == nil {
+		return fmt.Errorf("device type %d: model or custom_fields is missing", t.ID)
+	}
+	return nil
+}
+
+// liveDevice is what the kinds look at.
 type liveDevice struct {
-	ID          int64   `json:"id"`
-	Name        *string `json:"name"`
-	Status      choice  `json:"status"`
-	Tags        []tag   `json:"tags"`
-	LastUpdated string  `json:"last_updated"`
+	ID           int64          `json:"id"`
+	Name         *string        `json:"name"`
+	Status       choice         `json:"status"`
+	Tags         []tag          `json:"tags"`
+	CustomFields map[string]any `json:"custom_fields"`
+	LastUpdated  string         `json:"last_updated"`
 }
 
 func (d *liveDevice) ident() int64 { return d.ID }
 
 func (d *liveDevice) check() error {
-	if d.ID <= 0 || d.Status == "" || d.Tags == nil {
-		return fmt.Errorf("device %d: id, status or tags is missing", d.ID)
+	if d.ID <= 0 || d.Status == "" || d.Tags == nil || d.CustomFields == nil {
+		return fmt.Errorf("device %d: id, status, tags or custom_fields is missing", d.ID)
 	}
 	return nil
 }

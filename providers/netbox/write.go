@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -32,14 +33,22 @@ type edit struct {
 
 // A write whose ETag somebody else outdated (412) is decided anew in the next
 // exchange, this often in all.
+//
+// Without an ETag (before NetBox 4.6, or behind a proxy that drops it) NetBox
+// writes the whole row back, so a writer that read the device before our write
+// undoes it. Then the device is looked at once more after a pause; a write that
+// was undone is decided anew in the same way. The window is smaller for that and
+// not closed.
 const (
 	writeTries = 3
 	memoTries  = "tries"
+	memoLook   = "look" // a write without ETag is looked at again
+	memoTags   = "tags" // the slugs that were there before it
 	writeAgain = time.Second
 )
 
 // Run executes a step in one exchange: read the device, decide, PATCH what has
-// to change under the ETag of that read, and look at the answer. At most three
+// to change under the ETag of that read, and look at the answer. At most four
 // requests.
 func (c *Client) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo plan.Memo) plan.Result {
 	kind, known := handlingOf(step.Address.KindName())
@@ -63,29 +72,54 @@ func (c *Client) write(ctx context.Context, s *subject, e edit) plan.Result {
 	switch {
 	case fault != nil:
 		return plan.Failed(fault)
+	case satisfied && s.memo[memoLook] != "":
+		return c.lookedAgain(s, e, before)
 	case satisfied && s.memo != nil:
 		return plan.Done() // by the other writer
 	case satisfied:
 		return plan.Already()
+	case s.memo[memoLook] != "":
+		return c.outdated(s, plan.NewFault(plan.CodeNotApplied, "what was written to %s is gone again", s.name).With("url", c.page("dcim/devices", s.id)))
 	}
 	ans, fail := c.once(ctx, call{fields: liveFields, ifMatch: etag}, func(ctx context.Context) error { return c.api.patchDevice(ctx, ids[0], ch) })
 	switch {
 	case fail == nil:
-		return c.confirm(s, e, ans, before)
+		return c.confirm(s, e, ans, before, etag != "")
 	case ans != nil && ans.status == http.StatusPreconditionFailed && ans.readErr == nil:
-		return c.outdated(s, ans)
+		return c.outdated(s, c.about(ans, plan.CodeNetBoxRefused, "%s was changed by somebody else during each of %d tries to write it", s.name, writeTries))
 	}
 	return c.afterFailure(ctx, s, e, ids[0], ans, fail)
 }
 
-// outdated deals with a 412: the device was written between our read and our
-// write.
-func (c *Client) outdated(s *subject, ans *answer) plan.Result {
+// lookedAgain ends a write without ETag: it is still there, and so is what was
+// there before.
+func (c *Client) lookedAgain(s *subject, e edit, now liveDevice) plan.Result {
+	if e.kept == nil {
+		return plan.Done()
+	}
+	var before liveDevice
+	for _, slug := range strings.Fields(s.memo[memoTags]) {
+		before.Tags = append(before.Tags, tag{Slug: slug})
+	}
+	if gone := e.kept(before, now); gone != "" {
+		return plan.Failed(c.lostTag(s, gone))
+	}
+	return plan.Done()
+}
+
+func (c *Client) lostTag(s *subject, slug string) *plan.Fault {
+	return plan.NewFault(plan.CodeNotApplied, "the tag %s of %s is gone after the write", clean(slug, 80), s.name).With("url", c.page("dcim/devices", s.id)).
+		WithHint("Put the tag back in NetBox; the change log of the device shows who removed it.")
+}
+
+// outdated deals with a device that was written between our read and our write,
+// or right after it: the step is decided anew, and last fails after the last try.
+func (c *Client) outdated(s *subject, last *plan.Fault) plan.Result {
 	tries, _ := strconv.Atoi(s.memo[memoTries]) // absent in the first exchange: 0
 	if tries++; tries < writeTries {
 		return plan.Wait(writeAgain, s.name+" was changed in NetBox by somebody else meanwhile", plan.Memo{memoTries: strconv.Itoa(tries)})
 	}
-	return plan.Failed(c.about(ans, plan.CodeNetBoxRefused, "%s was changed by somebody else during each of %d tries to write it", s.name, writeTries).
+	return plan.Failed(last.With("tries", strconv.Itoa(writeTries)).
 		WithHint("See the device's change log in NetBox (%schangelog/); plan again when it is quiet.", c.page("dcim/devices", s.id)))
 }
 
@@ -145,7 +179,7 @@ func (c *Client) decodeDevice(ans *answer, d *liveDevice) *plan.Fault {
 
 // confirm reads back from the answer of the PATCH: NetBox takes keys that it
 // does not know with 200, and proxies answer for it.
-func (c *Client) confirm(s *subject, e edit, ans *answer, before liveDevice) plan.Result {
+func (c *Client) confirm(s *subject, e edit, ans *answer, before liveDevice, locked bool) plan.Result {
 	var after liveDevice
 	if f := c.decodeDevice(ans, &after); f != nil {
 		return plan.Failed(f)
@@ -159,11 +193,21 @@ func (c *Client) confirm(s *subject, e edit, ans *answer, before liveDevice) pla
 	}
 	if e.kept != nil {
 		if gone := e.kept(before, after); gone != "" {
-			return plan.Failed(c.about(ans, plan.CodeNotApplied, "the tag %s of %s is gone after the write", clean(gone, 80), s.name).
-				WithHint("Put the tag back in NetBox; the change log of the device shows who removed it."))
+			return plan.Failed(c.lostTag(s, gone).With("request_id", clean(ans.header.Get("X-Request-ID"), 64)))
 		}
 	}
-	return plan.Done()
+	if locked {
+		return plan.Done()
+	}
+	slugs := make([]string, len(before.Tags))
+	for i, t := range before.Tags {
+		slugs[i] = t.Slug
+	}
+	memo := plan.Memo{memoLook: "1", memoTags: strings.Join(slugs, " ")}
+	if tries := s.memo[memoTries]; tries != "" {
+		memo[memoTries] = tries
+	}
+	return plan.Wait(writeAgain, "NetBox gives no ETag, so "+s.name+" is looked at again after the write", memo)
 }
 
 // noteLimit is the length of NetBox's changelog_message; a longer one is a

@@ -24,6 +24,8 @@ site "lon14" {
     site    = "london-14"
     ca_file = "/etc/ssl/nb.pem"
     timeout = "10s"
+
+    allow_unplaced = true
   }
   secrets "vault" {
     url       = "https://vault.${local.domain}:8200/"

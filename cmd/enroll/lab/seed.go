@@ -42,7 +42,7 @@ func (h Host) machine() bmctest.Machine {
 func (h Host) record(bmcURL string) netboxtest.Device {
 	d := netboxtest.Device{
 		Name: h.Name, Serial: h.Serial, Role: "gpu-compute", Rack: h.Rack, Position: h.Position, Status: "staged",
-		Type: netboxtest.Type{Manufacturer: h.manufacturer(), Model: h.model()},
+		Type: netboxtest.Type{Manufacturer: h.manufacturer(), Model: h.model(), CustomFields: map[string]any{"gpu_type": "H200"}},
 		Context: map[string]any{"ironic_settings": map[string]any{
 			"driver": "redfish", "raid_interface": "no-raid", "interface_type": frontendType, "resource_class": "gpu." + h.Family,
 			"redfish_address_override": bmcURL,

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -23,11 +24,26 @@ func notSimulatedKeys() []string {
 		"primary_ip4", "primary_ip6", "oob_ip", "cluster", "virtual_chassis", "vc_position", "vc_priority", "description", "comments", "config_template", "local_context_data"}
 }
 
-// draft is what a PATCH makes of a device before it is saved.
+// draft is what a PATCH makes of a device before it is saved. The row (name,
+// serial, status, custom fields) is written back whole, as NetBox does it; tags
+// are rows of their own.
 type draft struct {
 	name, serial, status string
-	tags                 []*nameRow
 	fields               map[string]any
+	replace              bool // tags is the new list
+	tags, add, remove    []*nameRow
+}
+
+func (n *draft) save(d *deviceRow) {
+	d.Name, d.Serial, d.Status, d.CustomFields = n.name, n.serial, n.status, n.fields
+	if n.replace {
+		d.tags = n.tags
+	}
+	for _, t := range n.add {
+		d.tags = appendTag(d.tags, t)
+	}
+	d.tags = slices.DeleteFunc(slices.Clone(d.tags), func(t *nameRow) bool { return slices.Contains(n.remove, t) })
+	d.Tags = d.slugs()
 }
 
 func (x *request) patch(r row) {
@@ -64,7 +80,7 @@ func (x *request) patch(r row) {
 		x.crash("AttributeError", "'list' object has no attribute 'get'")
 		return
 	}
-	next := draft{name: d.Name, serial: d.Serial, status: d.Status, tags: slices.Clone(d.tags), fields: maps.Clone(d.CustomFields)}
+	next := draft{name: d.Name, serial: d.Serial, status: d.Status, fields: maps.Clone(d.CustomFields)}
 	message, ok := x.apply(body, &next)
 	if !ok {
 		return
@@ -73,13 +89,31 @@ func (x *request) patch(r row) {
 		x.fail(http.StatusForbidden, "You do not have permission to perform this action.")
 		return
 	}
+	x.between(d)
+	// If-Match is looked at again under the lock of the row; without it the row is
+	// written as it was read, over whatever came meanwhile.
+	if !x.matches(d) {
+		x.etag(r)
+		x.fail(http.StatusPreconditionFailed, "Precondition failed.")
+		return
+	}
 	before := x.snapshot(d)
-	d.Name, d.Serial, d.Status, d.tags, d.CustomFields = next.name, next.serial, next.status, next.tags, next.fields
-	d.Tags = d.slugs()
+	next.save(d)
 	x.touch(d)
 	x.logChange(d, message, before, x.snapshot(d))
 	x.etag(r)
 	x.answer(http.StatusOK, x.cut(x.deviceView(d)))
+}
+
+// between lets other requests in, as between the two halves of a transaction.
+func (x *request) between(d *deviceRow) {
+	hook := x.duringPatch
+	x.mu.Unlock()
+	if hook != nil {
+		hook(d.Name)
+	}
+	runtime.Gosched()
+	x.mu.Lock()
 }
 
 // matches checks If-Match; "*" is no check, and so is an older NetBox.
@@ -221,7 +255,7 @@ func (x *request) applyTags(body object, next *draft, problems object) bool {
 		return true
 	}
 	if replaces && len(add)+len(remove) == 0 {
-		next.tags = nil
+		next.replace = true
 		for _, item := range list {
 			t, words := x.tagBy(item)
 			if words != "" {
@@ -237,7 +271,7 @@ func (x *request) applyTags(body object, next *draft, problems object) bool {
 			x.crash("ValidationError", fmt.Sprintf("[%q]", words))
 			return false
 		}
-		next.tags = appendTag(next.tags, t)
+		next.add = append(next.add, t)
 	}
 	for _, item := range remove {
 		t, words := x.tagBy(item)
@@ -245,7 +279,7 @@ func (x *request) applyTags(body object, next *draft, problems object) bool {
 			x.crash("ValidationError", fmt.Sprintf("[%q]", words))
 			return false
 		}
-		next.tags = slices.DeleteFunc(next.tags, func(k *nameRow) bool { return k == t })
+		next.remove = append(next.remove, t)
 	}
 	return true
 }
@@ -290,6 +324,14 @@ func (s *Server) BeforePatch(hook func(device string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.beforePatch = hook
+}
+
+// DuringPatch calls hook with the device's name after a PATCH read the row and
+// before it writes it back. The hook may send requests of its own.
+func (s *Server) DuringPatch(hook func(device string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.duringPatch = hook
 }
 
 // Change is one entry of the change log.

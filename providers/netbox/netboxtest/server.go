@@ -68,6 +68,7 @@ type Server struct {
 	mu          sync.Mutex
 	requests    int
 	beforePatch func(device string)
+	duringPatch func(device string)
 	state
 }
 
@@ -101,7 +102,7 @@ func New(opt Options) *Server {
 	if opt.Fields == nil {
 		opt.Fields = []Field{
 			{Object: "dcim.device", Name: "platform_class"},
-			{Object: "dcim.devicetype", Name: "gpu_type", Choices: []string{"h100", "h200", "b200", "gb200", "gb300"}},
+			{Object: "dcim.devicetype", Name: "gpu_type", Choices: []string{"H100", "H200", "B200", "GB200", "GB300"}},
 			{Object: "dcim.site", Name: "ntp_servers"}, {Object: "dcim.site", Name: "syslog_servers"},
 		}
 	}
