@@ -151,8 +151,9 @@ type reporter struct {
 	files   map[string]*folderFiles // by the folder as the user gave it
 	diags   Diagnostics
 	now     time.Time
-	// tainted are the variables and locals that stand where a secret belongs.
-	tainted map[string]bool
+	// flowing are the names of variables and locals that stand where a secret
+	// belongs.
+	flowing map[string]bool
 	broken  bool // a file could not be read whole: what is missing may stand there
 	// included: the folder that is decoded belongs to whichever site includes it.
 	included bool

@@ -128,7 +128,7 @@ func (r *reporter) valueOf(expr hclsyntax.Expression, looked seen, sc *scope) (c
 		return cty.NilVal, false
 	}
 	v, diags := expr.Value(ctx)
-	r.fromHCL(withoutValues(diags, looked.refs, ctx))
+	r.fromHCL(r.withoutValues(diags, looked.refs, ctx))
 	if diags.HasErrors() {
 		return cty.NilVal, false
 	}
@@ -141,10 +141,10 @@ func (r *reporter) valueOf(expr hclsyntax.Expression, looked seen, sc *scope) (c
 
 // withoutValues takes the evaluator's words away where an expression uses what
 // sounds like a secret: functions quote what they were given.
-func withoutValues(diags hcl.Diagnostics, refs []reference, ctx *hcl.EvalContext) hcl.Diagnostics {
+func (r *reporter) withoutValues(diags hcl.Diagnostics, refs []reference, ctx *hcl.EvalContext) hcl.Diagnostics {
 	for _, ref := range refs {
 		name, sensitive := traversalText(ref.steps)
-		if v, unknown := ref.steps.TraverseAbs(ctx); !sensitive || !unknown.HasErrors() && holdsSecret(v) {
+		if v, unknown := ref.steps.TraverseAbs(ctx); !sensitive && !r.secretive(ref) || !unknown.HasErrors() && holdsSecret(v) {
 			continue // a reference to a secret has no value to quote
 		}
 		for _, d := range diags {
@@ -166,26 +166,6 @@ func dependsOnUnknown(refs []reference, sc *scope) bool {
 	return false
 }
 
-// taint notes what secret attributes refer to: whatever it is, its value is not
-// shown in other places either.
-func (r *reporter) taint(b *rawBlock) {
-	for _, a := range b.attrs {
-		if a.spec == nil || a.spec.typ != secretType {
-			continue
-		}
-		for _, t := range a.expr.Variables() {
-			if r.tainted == nil {
-				r.tainted = map[string]bool{}
-			}
-			name, _ := traversalText(t)
-			r.tainted[name] = true
-		}
-	}
-	for _, child := range b.blocks {
-		r.taint(child)
-	}
-}
-
 // addValues tells, for every mistake found in an expression, what its references
 // stand for.
 func (r *reporter) addValues(before int, expr hclsyntax.Expression, sc *scope) {
@@ -196,7 +176,8 @@ func (r *reporter) addValues(before int, expr hclsyntax.Expression, sc *scope) {
 	for _, t := range expr.Variables() {
 		refs = append(refs, reference{steps: t})
 	}
-	values := slices.DeleteFunc(valuesOf(refs, sc), func(v ReferenceValue) bool { return r.tainted[v.Traversal] })
+	refs = slices.DeleteFunc(refs, r.secretive)
+	values := valuesOf(refs, sc)
 	for i := before; i < len(r.diags); i++ {
 		if r.diags[i].values == nil {
 			r.diags[i].values = values

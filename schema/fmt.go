@@ -48,14 +48,16 @@ func (r *reporter) formattable(src *source) bool {
 		return false
 	}
 	tokens, _ := hclsyntax.LexConfig(src.bytes, src.name, hcl.InitialPos) // the parser reports the same again
-	src.hidden = hideTokens(tokens)
+	src.tokens, src.hidden = tokens, hideTokens(tokens)
 	if at, problem := tooDeep(tokens); problem != "" {
 		r.error(at, "File is nested too deeply", "%s Split the expression with locals.", problem)
 		return false
 	}
 	_, diags := hclsyntax.ParseConfig(src.bytes, src.name, hcl.InitialPos)
 	if diags.HasErrors() {
-		src.hidden = append(src.hidden, hideLines(src.bytes)...)
+		src.broken = true
+		r.flow()
+		src.hidden = append(src.hidden, hideLines(src.bytes, isSensitiveName)...)
 	}
 	r.fromHCL(firstOfEach(diags))
 	return !diags.HasErrors()
@@ -192,7 +194,8 @@ func meaning(text []byte) []string {
 // differences that end up in logs.
 func Shown(text []byte) string {
 	tokens, _ := hclsyntax.LexConfig(text, "", hcl.InitialPos)
-	src := &source{bytes: text, hidden: hideTokens(tokens)}
+	src := &source{bytes: text, tokens: tokens, hidden: hideTokens(tokens)}
+	(&reporter{sources: map[string]*source{"": src}}).flow()
 	var b strings.Builder
 	at := 0
 	for _, h := range src.hiddenSpans() {

@@ -23,8 +23,7 @@ const hiddenText = "(hidden)"
 // It works on tokens, so that it also holds where the file does not parse.
 func hideTokens(tokens hclsyntax.Tokens) []span {
 	var spans []span
-	for i := 0; i < len(tokens); i++ {
-		t := tokens[i]
+	for i, t := range tokens {
 		if t.Type == hclsyntax.TokenQuotedLit || t.Type == hclsyntax.TokenStringLit {
 			if userinfo.Match(t.Bytes) {
 				spans = append(spans, span{t.Range.Start.Byte, t.Range.End.Byte})
@@ -33,19 +32,13 @@ func hideTokens(tokens hclsyntax.Tokens) []span {
 		}
 		if isLineStart(tokens, i) && t.Type == hclsyntax.TokenIdent {
 			spans = append(spans, hideLine(tokens, i)...)
-			continue
-		}
-		if t.Type != hclsyntax.TokenEqual && t.Type != hclsyntax.TokenColon || i == 0 {
-			continue
-		}
-		name := string(tokens[i-1].Bytes)
-		if tokens[i-1].Type == hclsyntax.TokenCQuote && i > 1 {
-			name = string(tokens[i-2].Bytes) // { "password" = … }
-		}
-		if isSensitiveName(name) {
-			spans = append(spans, hideExpression(tokens[i+1:])...)
 		}
 	}
+	assignments(tokens, func(name string, expr hclsyntax.Tokens) {
+		if isSensitiveName(name) {
+			spans = append(spans, hideExpression(expr)...)
+		}
+	})
 	return spans
 }
 
@@ -125,6 +118,20 @@ var userinfo = regexp.MustCompile(`://[^/\s]*@`)
 // but calls of secret and references.
 func hideExpression(tokens hclsyntax.Tokens) []span {
 	var spans []span
+	eachPart(tokens, func(i int) {
+		switch t := tokens[i]; {
+		case t.Type == hclsyntax.TokenComment:
+			spans = append(spans, span{t.Range.Start.Byte, t.Range.Start.Byte + len(bytes.TrimRight(t.Bytes, "\r\n"))})
+		case !isReferencePart(tokens, i):
+			spans = append(spans, span{t.Range.Start.Byte, t.Range.End.Byte})
+		}
+	})
+	return spans
+}
+
+// eachPart visits the tokens of the expression that tokens begin with, but for
+// brackets, separators and what stands in calls of secret.
+func eachPart(tokens hclsyntax.Tokens, visit func(i int)) {
 	depth := 0
 	commas := 0       // inside it: it has an item and a field
 	secretDepth := -1 // the bracket depth of the secret( call that we are in
@@ -138,7 +145,7 @@ func hideExpression(tokens hclsyntax.Tokens) []span {
 			continue
 		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenCQuote, hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
 			if depth--; depth < 0 {
-				return spans
+				return
 			}
 			if depth == secretDepth {
 				secretDepth = -1
@@ -149,7 +156,7 @@ func hideExpression(tokens hclsyntax.Tokens) []span {
 				continue // the value was put on the next line
 			}
 			if depth == 0 {
-				return spans
+				return
 			}
 			if t.Type == hclsyntax.TokenComma && depth == secretDepth+1 {
 				commas++
@@ -158,19 +165,17 @@ func hideExpression(tokens hclsyntax.Tokens) []span {
 		case hclsyntax.TokenEOF, hclsyntax.TokenEqual:
 			continue
 		case hclsyntax.TokenComment:
-			spans = append(spans, span{t.Range.Start.Byte, t.Range.Start.Byte + len(bytes.TrimRight(t.Bytes, "\r\n"))})
+			visit(i)
 			if depth == 0 && bytes.HasSuffix(t.Bytes, []byte("\n")) {
-				return spans
+				return
 			}
 			continue
 		default:
 		}
-		if secretDepth >= 0 && commas < 2 || isReferencePart(tokens, i) {
-			continue
+		if secretDepth < 0 || commas >= 2 {
+			visit(i)
 		}
-		spans = append(spans, span{t.Range.Start.Byte, t.Range.End.Byte})
 	}
-	return spans
 }
 
 // isPair reports whether the parenthesis that tokens begin with holds an item
@@ -205,15 +210,28 @@ func isPair(tokens hclsyntax.Tokens) bool {
 var assignment = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_-]*)"?[ \t]*[=:][ \t]*([^\r\n]*)`)
 var onlyReference = regexp.MustCompile(`^(?:var|local|device)\.[A-Za-z0-9_.-]*[ \t]*$|^secret\([^(),]*,[^(),]*\)[ \t]*$`)
 
+// eachLine visits what follows a name to the end of its line; more may stand in the
+// same line.
+func eachLine(text []byte, visit func(name string, from, to int)) {
+	for at := 0; ; {
+		m := assignment.FindSubmatchIndex(text[at:])
+		if m == nil {
+			return
+		}
+		visit(string(text[at+m[2]:at+m[3]]), at+m[4], at+m[5])
+		at += m[4]
+	}
+}
+
 // hideLines does the same line by line, for files in which the tokens are not
 // what was meant: behind a quote that is not closed everything is a text.
-func hideLines(text []byte) []span {
+func hideLines(text []byte, sensitive func(name string) bool) []span {
 	var spans []span
-	for _, m := range assignment.FindAllSubmatchIndex(text, -1) {
-		if isSensitiveName(string(text[m[2]:m[3]])) && !onlyReference.Match(text[m[4]:m[5]]) && m[4] < m[5] {
-			spans = append(spans, span{m[4], m[5]})
+	eachLine(text, func(name string, from, to int) {
+		if sensitive(name) && !onlyReference.Match(text[from:to]) && from < to {
+			spans = append(spans, span{from, to})
 		}
-	}
+	})
 	for _, m := range userinfo.FindAllIndex(text, -1) {
 		spans = append(spans, span{m[0], m[1]})
 	}

@@ -42,7 +42,7 @@ func (r *reporter) parseJSON(src *source) bool {
 	if err := json.Unmarshal(text, &anything); err != nil {
 		r.broken = true
 		tokens, _ := hclsyntax.LexConfig(src.bytes, src.name, hcl.InitialPos) // nearly those of JSON
-		src.hidden = append(hideTokens(tokens), hideLines(src.bytes)...)
+		src.tokens, src.broken, src.hidden = tokens, true, append(hideTokens(tokens), hideLines(src.bytes, isSensitiveName)...)
 		at := reader.pos
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
@@ -63,7 +63,7 @@ func (r *reporter) parseJSON(src *source) bool {
 		r.error(root.at, "File cannot be read", "A site file in JSON is one object: { \"site\": { … } }.")
 		return false
 	}
-	src.hidden = hideJSON(root, false, nil)
+	src.json, src.hidden = &root, hideJSON(root, false, nil)
 	src.body = r.jsonBody(language(), root)
 	return true
 }

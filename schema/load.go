@@ -39,6 +39,7 @@ type File struct {
 	perDevice []*rawAttr
 	uses      map[string]bool
 	sources   map[string]*source
+	flowing   map[string]bool // as in reporter
 	scope     *scope
 	root      *rawBlock // all folders, merged and evaluated
 }
@@ -52,17 +53,17 @@ func Load(dir string, opts Options) (*File, Diagnostics) {
 	if folders.unfit || len(folders.trees) == 0 {
 		return nil, r.finish()
 	}
+	r.flow()
 	root := folders.trees[0]
 	for _, over := range folders.trees[1:] {
 		r.merge(root, over)
 	}
 	r.checkRequired(root)
-	r.taint(root)
 	sc := r.newScope(root, opts)
 	for _, b := range root.named("site") {
 		r.evaluateBlock(b, sc)
 	}
-	file := &File{sources: r.sources, scope: sc, root: root}
+	file := &File{sources: r.sources, flowing: r.flowing, scope: sc, root: root}
 	for _, b := range root.named("site") { // there is one at most
 		file.site = r.site(b)
 		file.site.Dir, file.site.Files, file.site.Includes = dir, folders.read, folders.dirs
@@ -82,6 +83,7 @@ func Load(dir string, opts Options) (*File, Diagnostics) {
 	}
 	for _, src := range r.sources {
 		src.hiddenSpans() // sorted now: Settings may run in many goroutines
+		src.tokens, src.json = nil, nil
 	}
 	return file, ds
 }

@@ -135,7 +135,7 @@ func (r *reporter) validate(b *rawBlock, sc *scope, g given) {
 		}
 		text, _ := said.(string)
 		for _, t := range message.expr.Variables() {
-			if name, sensitive := traversalText(t); sensitive {
+			if name, sensitive := traversalText(t); sensitive || r.secretive(reference{steps: t}) {
 				text = "error_message is not shown, because it quotes " + name + "."
 			}
 		}
@@ -144,7 +144,7 @@ func (r *reporter) validate(b *rawBlock, sc *scope, g given) {
 			from = "given by " + g.from
 		}
 		d := r.error(condition.expr.Range(), "Value refused", "The value of variable %s (%s) is refused: %s", quote(b.label), from, text)
-		if !isSensitiveName(b.label) {
+		if !isSensitiveName(b.label) && !r.flowing[b.label] {
 			d.values = valuesOf([]reference{{steps: hcl.Traversal{hcl.TraverseRoot{Name: "var"}, hcl.TraverseAttr{Name: b.label}}}}, sc)
 		}
 	}

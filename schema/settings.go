@@ -144,7 +144,7 @@ func (f *File) Settings(intent *plan.Intent) (plan.Settings, Diagnostics) {
 	if f.bmc == nil {
 		return s, nil
 	}
-	r := &reporter{sources: f.sources}
+	r := &reporter{sources: f.sources, flowing: f.flowing}
 	sc := f.scope.with("device", deviceValueOf(intent, f.uses))
 	for _, a := range f.perDevice {
 		value, ok := r.goValue(a, sc)

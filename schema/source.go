@@ -30,8 +30,11 @@ type source struct {
 	folder  string // the folder it stands in
 	bytes   []byte
 	body    *hclsyntax.Body
-	hidden  []span // bytes that no snippet shows
-	ordered bool   // hidden is sorted and merged
+	tokens  hclsyntax.Tokens // while the site is loaded; of JSON: none
+	json    *jsonNode        // the same of the JSON form
+	broken  bool             // it does not parse
+	hidden  []span           // bytes that no snippet shows
+	ordered bool             // hidden is sorted and merged
 }
 
 // folder reads all *.hcl and *.hcl.json files of a folder, in the order of their names. It
@@ -108,7 +111,8 @@ func (r *reporter) parse(src *source) bool {
 	}
 	start := hcl.Pos{Line: 1, Column: 1}
 	tokens, _ := hclsyntax.LexConfig(src.bytes, src.name, start) // the parser reports the same again
-	src.hidden = hideTokens(tokens)
+	src.tokens, src.hidden = tokens, hideTokens(tokens)
+	src.hideNamed(r.flowing)
 	if at, problem := tooDeep(tokens); problem != "" {
 		r.broken = true
 		r.error(at, "File is nested too deeply", "%s Split the expression with locals.", problem)
@@ -117,7 +121,8 @@ func (r *reporter) parse(src *source) bool {
 	parsed, diags := hclsyntax.ParseConfig(src.bytes, src.name, start)
 	if diags.HasErrors() {
 		r.broken = true
-		src.hidden = append(src.hidden, hideLines(src.bytes)...)
+		src.broken = true
+		src.hidden = append(src.hidden, hideLines(src.bytes, isSensitiveName)...)
 	}
 	r.fromHCL(firstOfEach(diags))
 	if parsed != nil {

@@ -103,7 +103,7 @@ func calls(expr hclsyntax.Expression) bool {
 
 // varFileJSON reads one object.
 func (r *reporter) varFileJSON(src *source, values map[string]given) {
-	src.hidden = append(src.hidden, hideLines(src.bytes)...)
+	src.hidden = append(src.hidden, hideLines(src.bytes, func(name string) bool { return isSensitiveName(name) || r.flowing[name] })...)
 	var object map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(src.bytes, []byte("\ufeff"))))
 	decoder.UseNumber()
