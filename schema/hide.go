@@ -286,11 +286,22 @@ func isSensitiveName(name string) bool {
 		}
 	}
 	for known := range secret {
-		if len(lower) >= 4 && plan.EditDistance(lower, known, 3) < 3 {
+		if len(lower) >= 4 && lettersOutside(lower, known) < 3 && plan.EditDistance(lower, known, 3) < 3 {
 			return true
 		}
 	}
 	return false
+}
+
+// lettersOutside counts what another word does not have: each is an edit at least.
+func lettersOutside(word, other string) int {
+	n := 0
+	for i := range len(word) {
+		if strings.IndexByte(other, word[i]) < 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // hide adds a range that no snippet may show.
