@@ -14,15 +14,22 @@ const (
 	EventHold  EventKind = "hold"  // the step may begin and waits for a place (Event.Text says which)
 	EventStop  EventKind = "stop"  // the run starts nothing new
 
+	EventAlive EventKind = "alive" // nothing else was told for a while; Event.Text sums up
+
 	EventRestore EventKind = "restore" // an obligation of the step is being put back
 )
+
+// EventKinds lists them.
+func EventKinds() []EventKind {
+	return []EventKind{EventBegin, EventHold, EventWait, EventRetry, EventEnd, EventAlive, EventStop, EventRestore}
+}
 
 // Event is one thing that happened while a plan was applied. Events are for
 // people and logs; the journal and the report are what counts.
 type Event struct {
 	Time  time.Time
 	Kind  EventKind
-	Step  *Step         // nil for EventStop
+	Step  *Step         // nil for what is told of the whole run
 	After time.Duration // with wait and retry
 	Text  string        // with wait: what the system is doing; with end: why it was not run
 	State StepState     // with end

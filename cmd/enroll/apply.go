@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +28,9 @@ type applyFlags struct {
 	journal     string
 	devices     int
 	siteGiven   bool
+	limit       time.Duration
+	jsonInto    string // file of the event stream
+	junit       string
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -56,6 +59,9 @@ func (a *app) applyCommand() *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("approve", a.completePolicies) // the flag exists
 	cmd.Flags().StringVar(&f.journal, "journal", "", "folder of the journals, by which a plan is applied once (default: $XDG_STATE_HOME/enroll/journal)")
 	cmd.Flags().IntVar(&f.devices, "devices-at-once", 0, "how many devices have an exchange in flight at once (default: limits.devices of the site)")
+	cmd.Flags().DurationVar(&f.limit, "timeout", 0, "stop in good order after this long, as the first interrupt does")
+	cmd.Flags().StringVar(&f.jsonInto, "json-into", "", "write the event stream (as --format json prints it) to this file, beside the text")
+	cmd.Flags().StringVar(&f.junit, "junit", "", "write the outcome to this file in the form that build servers read")
 	f.life = plan.DefaultLife
 	return cmd
 }
@@ -64,6 +70,9 @@ func (a *app) applyCommand() *cobra.Command {
 func (f *applyFlags) checkApply() error {
 	if f.devices < 0 {
 		return usageError{fmt.Errorf("--devices-at-once wants at least 1, not %d", f.devices)}
+	}
+	if f.limit < 0 {
+		return usageError{fmt.Errorf("--timeout wants a duration such as 90m, not %s", f.limit)}
 	}
 	if f.format == "markdown" {
 		return usageError{errors.New("apply prints text or json; enroll show --format markdown prints a plan file for a merge request")}
@@ -143,16 +152,22 @@ func (f *applyFlags) people(a *app) io.Writer {
 // run was looked at before, so that nobody approves in vain.
 func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFlags, held map[string]*plan.Fault) error {
 	people := f.people(a)
-	if f.format != "json" { // which is one document, at the end
+	out, closeOut, err := a.outputs(f)
+	if err != nil {
+		return err
+	}
+	defer func() { a.warn(closeOut()) }()
+	if err := out.plan(p); err != nil {
+		return err
+	}
+	if f.format != "json" {
 		if err := a.print(p, f.shape); err != nil {
 			return err
 		}
 	}
 	if !p.HasWork() {
-		if f.format == "json" {
-			if err := a.printApplied(p, nil); err != nil {
-				return err
-			}
+		if err := out.report(p, nil); err != nil {
+			return err
 		}
 		if code := applyExit(nil, p); code != exitDone {
 			return exitStatus(code)
@@ -176,21 +191,7 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFla
 	if !p.HasWork() {
 		return exitStatus(applyExit(nil, p))
 	}
-	return a.execute(ctx, people, p, s, f, held, locks)
-}
-
-// printApplied writes the one document of apply --format json.
-func (a *app) printApplied(p *plan.Plan, report *apply.Report) error {
-	raw, err := plan.Encode(p)
-	if err != nil {
-		return err
-	}
-	out, err := json.MarshalIndent(map[string]any{"plan": json.RawMessage(raw), "report": report}, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = a.sys.stdout.Write(append(out, '\n'))
-	return err
+	return a.execute(ctx, people, p, s, f, held, locks, out)
 }
 
 // planFaults are the devices that the plan itself could not plan.
@@ -368,7 +369,7 @@ func (a *app) journalDir(f applyFlags) string {
 }
 
 // execute runs the plan's steps and reports.
-func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *session, f applyFlags, held map[string]*plan.Fault, locks *apply.Locks) error {
+func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *session, f applyFlags, held map[string]*plan.Fault, locks *apply.Locks, out *outputs) error {
 	owed, err := apply.OpenObligations(a.journalDir(f), p.Scope.Site, p.Scope.Devices)
 	if err != nil {
 		return err
@@ -379,13 +380,13 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 	}
 	defer func() { a.warn(journal.Close()) }()
 
-	stop, end := a.interrupts.applying()
-	defer end()
 	progress := view.NewProgress(people, p, a.sys.color())
+	stop, end := a.interrupts.applying(func() { progress.Now(a.sys.now()) })
+	defer end()
 	past := journal.Past()
 	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, Begun: past.Begun, Done: past.Done, Held: held, Owed: owed, HadNode: hadNode(p)}, apply.Deps{
 		Reader: s.router, Runner: s.router, Owner: s.router, Restorer: s.router, Locked: locks.Lost,
-		Clock: apply.RealClock{}, Journal: journal, Events: progress.Event, Stop: stop,
+		Clock: apply.RealClock{}, Journal: journal, Events: func(e plan.Event) { progress.Event(e); out.event(e) }, Stop: stop,
 	}, s.options(f))
 	if report == nil {
 		return err
@@ -394,10 +395,7 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 		return errors.Join(err, viewErr)
 	}
 	fmt.Fprintf(people, "Journal %s\n", view.Clean(journal.Path()))
-	if f.format == "json" {
-		err = errors.Join(err, a.printApplied(p, report))
-	}
-	if err != nil {
+	if err := errors.Join(err, out.report(p, report)); err != nil {
 		return err
 	}
 	if code := applyExit(report, p); code != exitDone {
@@ -419,6 +417,7 @@ func hadNode(p *plan.Plan) map[string]bool {
 func (s *session) options(f applyFlags) apply.Options {
 	o := apply.DefaultOptions()
 	l := s.site.Limits
+	o.Limit = f.limit
 	o.Devices, o.Reboots, o.RebootsPerRack = l.Devices, l.Reboots, l.RebootsPerRack
 	if f.devices > 0 {
 		o.Devices = f.devices

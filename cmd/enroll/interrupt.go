@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 )
 
 // interrupts is what signals mean. While something is read or asked, the first
@@ -19,6 +20,7 @@ type interrupts struct {
 
 	mu   sync.Mutex
 	stop func() // set while a plan is applied
+	tell func() // tells how far the apply is; nil when nothing is applied
 }
 
 // listen takes signals until over is closed.
@@ -28,7 +30,11 @@ func (i *interrupts) listen(signals <-chan os.Signal, end func(), over <-chan st
 		select {
 		case <-over:
 			return
-		case <-signals:
+		case signal := <-signals:
+			if signal == syscall.SIGUSR1 {
+				i.progress()
+				continue
+			}
 		}
 		if !i.soft() {
 			i.cancel()
@@ -73,17 +79,27 @@ func (i *interrupts) soft() bool {
 	return true
 }
 
+// progress answers SIGUSR1, which interrupts nothing.
+func (i *interrupts) progress() {
+	i.mu.Lock()
+	tell := i.tell
+	i.mu.Unlock()
+	if tell != nil {
+		tell()
+	}
+}
+
 // applying gives the channel that is closed by the first signal from now on, and
-// the end of that meaning.
-func (i *interrupts) applying() (stop <-chan struct{}, end func()) {
+// the end of that meaning. tell answers SIGUSR1.
+func (i *interrupts) applying(tell func()) (stop <-chan struct{}, end func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	stopped := make(chan struct{})
-	i.stop = func() { close(stopped) }
+	i.stop, i.tell = func() { close(stopped) }, tell
 	return stopped, func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		i.stop = nil
+		i.stop, i.tell = nil, nil
 	}
 }
 

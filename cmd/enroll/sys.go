@@ -33,7 +33,7 @@ func system() *sys {
 		signals: func() (<-chan os.Signal, func()) {
 			c := make(chan os.Signal, 4)
 			signal.Ignore(syscall.SIGPIPE) // a reader that has gone is seen at the write
-			signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
 			return c, func() { signal.Stop(c) }
 		},
 		terminal: term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stdin.Fd())),

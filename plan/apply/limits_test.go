@@ -180,3 +180,28 @@ func TestALostLockStopsTheDevice(t *testing.T) {
 		}
 	})
 }
+
+func TestTheTimeLimitStopsInGoodOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t, []string{"a"}, step("s1", "a", "slow"), step("s2", "a", "next", "s1"))
+		s.o.Limit = 12 * time.Minute
+		s.world.run[addr("a", "slow")] = func(int, plan.Memo) plan.Result { return plan.Wait(time.Hour, "cleaning", plan.Memo{"x": "1"}) }
+		r := s.run(t, t.Context())
+		want(t, r, "s1 left, s2 not run")
+		if !r.Interrupted || r.Spent != 12*time.Minute {
+			t.Errorf("interrupted %v after %s", r.Interrupted, r.Spent)
+		}
+		alive := 0
+		for _, e := range s.events {
+			if e.Kind == plan.EventAlive {
+				alive++
+				if e.Text != "steps under way: 1, waiting for a place: 0, over: 0 of 2" {
+					t.Error(e.Text)
+				}
+			}
+		}
+		if alive != 2 {
+			t.Errorf("%d signs of life in 12 minutes, want 2", alive)
+		}
+	})
+}

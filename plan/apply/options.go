@@ -81,6 +81,9 @@ type Options struct {
 	Reboots, RebootsPerRack int
 	RebootWindow            time.Duration
 
+	Limit     time.Duration // of the whole run, which then stops in good order; 0 means none
+	Heartbeat time.Duration // a sign of life when nothing else was told for so long; 0 means none
+
 	// Restoring what a step left open is tried for RestoreBudget, and for
 	// RestoreGrace once the run was cancelled.
 	RestoreBudget, RestoreGrace time.Duration
@@ -109,7 +112,7 @@ type Options struct {
 // DefaultOptions are the limits that fit one site.
 func DefaultOptions() Options {
 	return Options{
-		Devices: 16, Budget: 15 * time.Minute, RebootWindow: 10 * time.Minute,
+		Devices: 16, Budget: 15 * time.Minute, RebootWindow: 10 * time.Minute, Heartbeat: 5 * time.Minute,
 		RestoreBudget: 2 * time.Minute, RestoreGrace: 5 * time.Second,
 		BusyMin: 10 * time.Second, BusyMax: time.Minute, BusyBudget: 15 * time.Minute,
 		Retries: 3, RetryMin: 2 * time.Second,

@@ -18,33 +18,34 @@ import (
 
 // Past is what a journal says about the runs of its plan until now.
 type Past struct {
-	PlanID, Site string
-	Path         string
-	Ended        bool            // a run came to its end: the plan is used up
-	Stopped      bool            // the last run was stopped in good order
-	Begun        map[string]bool // ids of steps that were begun and did not come to a good end
-	Done         map[string]bool // ids of steps that did
+	PlanID  string          `json:"plan_id"`
+	Site    string          `json:"site"`
+	Path    string          `json:"path"`
+	Ended   bool            `json:"ended"`   // a run came to its end: the plan is used up
+	Stopped bool            `json:"stopped"` // the last run was stopped in good order
+	Begun   map[string]bool `json:"-"`       // ids of steps that were begun and did not come to a good end
+	Done    map[string]bool `json:"-"`       // ids of steps that did
 
 	// For people who look from elsewhere.
-	Running bool // a process has it open for writing
-	PID     int  // of the last run
-	Began   time.Time
-	Last    time.Time // of the last line
-	Total   int       // steps of the plan
-	Steps   []PastStep
+	Running bool       `json:"running"` // a process has it open for writing
+	PID     int        `json:"pid"`     // of the last run
+	Began   time.Time  `json:"began"`
+	Last    time.Time  `json:"last"`  // of the last line
+	Total   int        `json:"total"` // steps of the plan
+	Steps   []PastStep `json:"steps"`
 
 	torn bool // the last line was cut short by a crash
 }
 
 // PastStep is a step as far as a journal tells of it, in the order of first mention.
 type PastStep struct {
-	ID      string
-	Address string
-	Began   time.Time
-	State   plan.StepState // empty while it is under way
-	Text    string         // what was last observed, or why it was not run
-	Fault   *plan.Fault
-	Ended   time.Time
+	ID      string         `json:"id"`
+	Address string         `json:"address"`
+	Began   time.Time      `json:"began"`
+	State   plan.StepState `json:"state,omitempty"` // empty while it is under way
+	Text    string         `json:"text,omitempty"`  // what was last observed, or why it was not run
+	Fault   *plan.Fault    `json:"fault,omitempty"`
+	Ended   time.Time      `json:"ended,omitzero"`
 }
 
 // ReadJournal reads the journal of a plan; a missing one has no past.

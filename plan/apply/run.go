@@ -87,6 +87,7 @@ type run struct {
 	halted   bool // nothing new is started
 	broke    bool // …because the journal cannot be written
 	began    time.Time
+	told     time.Time // of the last event
 	results  chan result
 
 	obligations []ObligationReport
@@ -105,6 +106,7 @@ func newRun(in Input, deps Deps, o Options) (*run, error) {
 		slots: slots{most: o.Devices, now: o.Devices}, places: newPlaces(o),
 		began: deps.Clock.Now(), results: make(chan result),
 	}
+	r.told = r.began
 	for name, f := range in.Held {
 		r.stopped[name] = f
 	}
@@ -170,6 +172,7 @@ func (r *run) loop(ctx context.Context) {
 		if ctx.Err() != nil {
 			r.halt("cancelled")
 		}
+		r.tick()
 		r.start(ctx)
 		if r.open == 0 {
 			return
@@ -210,11 +213,35 @@ func (r *run) queue(j *job) {
 	r.ready.put(j)
 }
 
-// timer fires when the next pause or the next place among the rebooting hosts ends.
+// tick does what is due by the clock alone.
+func (r *run) tick() {
+	now := r.deps.Clock.Now()
+	if r.options.Limit > 0 && now.Sub(r.began) >= r.options.Limit {
+		r.halt("the time limit of " + r.options.Limit.String() + " is over")
+	}
+	if r.options.Heartbeat > 0 && now.Sub(r.told) >= r.options.Heartbeat {
+		all := len(r.jobs) + len(r.settling)
+		r.tell(plan.Event{Kind: plan.EventAlive, Text: fmt.Sprintf("steps under way: %d, waiting for a place: %d, over: %d of %d", len(r.inFlight)+r.rests.Len(), r.places.waits, all-r.open, all)})
+	}
+}
+
+// timer fires when something is due: a pause, a place among the rebooting hosts,
+// the limit of the run, a sign of life.
 func (r *run) timer() (<-chan time.Time, func() bool) {
 	next := r.places.next()
-	if j := r.rests.first(); j != nil && (next.IsZero() || j.due.Before(next)) {
-		next = j.due
+	sooner := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	if j := r.rests.first(); j != nil {
+		sooner(j.due)
+	}
+	if r.options.Limit > 0 && !r.halted {
+		sooner(r.began.Add(r.options.Limit))
+	}
+	if r.options.Heartbeat > 0 {
+		sooner(r.told.Add(r.options.Heartbeat))
 	}
 	if next.IsZero() {
 		return nil, func() bool { return true }
@@ -532,10 +559,11 @@ func (r *run) arrive(j *job) {
 }
 
 func (r *run) tell(e plan.Event) {
+	e.Time = r.deps.Clock.Now()
+	r.told = e.Time
 	if r.deps.Events == nil {
 		return
 	}
-	e.Time = r.deps.Clock.Now()
 	r.deps.Events(e)
 }
 

@@ -3,6 +3,8 @@ package view
 import (
 	"fmt"
 	"io"
+	"sort"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -17,11 +19,24 @@ type Progress struct {
 	began time.Time
 	width int               // of an address
 	told  map[string]string // step id → the last wait
+
+	mu     sync.Mutex
+	latest time.Time             // of the last event
+	active map[string]activeStep // step id → begun and not over
+	over   int
+	total  int
+}
+
+// activeStep is a step under way.
+type activeStep struct {
+	step  *plan.Step
+	since time.Time
+	text  string // what it waits for
 }
 
 // NewProgress writes to w; the plan gives the width of the columns.
 func NewProgress(w io.Writer, p *plan.Plan, color bool) *Progress {
-	pr := &Progress{t: textWriter{o: TextOptions{Color: color}}, w: w, told: map[string]string{}}
+	pr := &Progress{t: textWriter{o: TextOptions{Color: color}}, w: w, told: map[string]string{}, active: map[string]activeStep{}, total: len(p.Steps)}
 	for _, s := range p.Steps {
 		if s.Blocked == nil {
 			pr.width = max(pr.width, utf8.RuneCountInString(place(s)))
@@ -41,9 +56,12 @@ func place(s *plan.Step) string {
 // Event takes one event. A line that cannot be written changes nothing: the
 // journal and the report are what counts.
 func (p *Progress) Event(e plan.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.began.IsZero() {
 		p.began = e.Time
 	}
+	p.follow(e)
 	switch e.Kind {
 	case plan.EventBegin:
 	case plan.EventHold:
@@ -52,6 +70,8 @@ func (p *Progress) Event(e plan.Event) {
 		p.line(e, p.t.color(yellow, "!"), "putting back: "+Clean(e.Text))
 	case plan.EventStop:
 		p.line(e, "", "nothing new is started: "+Clean(e.Text))
+	case plan.EventAlive:
+		p.line(e, "", Clean(e.Text))
 	case plan.EventWait:
 		if text := Clean(e.Text); p.told[e.Step.ID] != text {
 			p.told[e.Step.ID] = text
@@ -64,6 +84,70 @@ func (p *Progress) Event(e plan.Event) {
 			p.line(e, p.mark(e.State), p.end(e))
 		}
 	}
+}
+
+// follow keeps what is under way.
+func (p *Progress) follow(e plan.Event) {
+	p.latest = e.Time
+	if e.Step == nil {
+		return
+	}
+	a, under := p.active[e.Step.ID]
+	switch e.Kind {
+	case plan.EventBegin, plan.EventHold, plan.EventWait, plan.EventRetry, plan.EventRestore:
+		if !under {
+			a = activeStep{step: e.Step, since: e.Time}
+		}
+		a.text = e.Text
+		if e.Fault != nil {
+			a.text = string(e.Fault.Code) + ": " + e.Fault.Summary
+		}
+		p.active[e.Step.ID] = a
+	case plan.EventEnd:
+		delete(p.active, e.Step.ID)
+		p.over++
+	case plan.EventAlive, plan.EventStop:
+	}
+}
+
+// Now writes how far the run is: a line for each step under way. now is the time.
+func (p *Progress) Now(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, _ = fmt.Fprintf(p.w, "%d of %d steps over, %s under way\n", p.over, p.total, plural(len(p.active), "step"))
+	for _, a := range p.rows() {
+		_, _ = fmt.Fprintf(p.w, "  %-*s  for %s%s\n", p.width, place(a.step), ago(now, a.since), spentOf(a.step, now.Sub(a.since), a.text))
+	}
+}
+
+// rows are the steps under way, by device and age.
+func (p *Progress) rows() []activeStep {
+	out := make([]activeStep, 0, len(p.active))
+	for _, a := range p.active {
+		out = append(out, a)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].step.Address.Device != out[j].step.Address.Device {
+			return plan.NaturalLess(out[i].step.Address.Device, out[j].step.Address.Device)
+		}
+		if !out[i].since.Equal(out[j].since) {
+			return out[i].since.Before(out[j].since)
+		}
+		return out[i].step.ID < out[j].step.ID
+	})
+	return out
+}
+
+// spentOf is a step's budget, and what it waits for.
+func spentOf(s *plan.Step, spent time.Duration, text string) string {
+	out := ""
+	if s.Budget > 0 && spent > time.Minute {
+		out = " of " + time.Duration(s.Budget).String()
+	}
+	if text != "" {
+		out += ": " + Clean(text)
+	}
+	return out
 }
 
 func (p *Progress) line(e plan.Event, mark, text string) {
