@@ -140,7 +140,7 @@ func (p *Provider) run(ctx context.Context, l *link, what, dir string, parts []p
 		var exit *ssh.ExitError
 		if errors.As(err, &exit) {
 			status = exit.ExitStatus()
-			return nil
+			return ctx.Err() // it may have ended by the signal of who gave it up
 		}
 		var missing *ssh.ExitMissingError
 		if err != nil && !errors.As(err, &missing) && !transport(err) && alive(l) {

@@ -77,15 +77,17 @@ func (p *Provider) signers(ctx context.Context) (keys []ssh.Signer, done func(),
 	if err != nil {
 		return nil, done, refused(err)
 	}
-	done = func() { _ = conn.Close() }
-	stop := context.AfterFunc(ctx, done) // an agent may wait for a person
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // an agent may wait for a person
+	end := func() {
+		stop()
+		_ = conn.Close()
+	}
 	held, err := agent.NewClient(conn).Signers()
 	if err != nil {
-		stop()
-		done()
+		end()
 		return nil, done, refused(err)
 	}
-	return append(keys, held...), func() { stop(); done() }, nil
+	return append(keys, held...), end, nil
 }
 
 // fingerprints names keys in a fault.

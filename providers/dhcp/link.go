@@ -98,7 +98,7 @@ func hops(s plan.DHCPSettings) ([]hop, *plan.Fault) {
 		name, port = strings.Trim(host, "[]"), strconv.Itoa(defaultPort)
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || n == 0 || !safeHost.MatchString(name) || !safeUser.MatchString(jump.user) {
+	if err != nil || n == 0 || !safeHost.MatchString(name) || name[0] == '-' || !safeUser.MatchString(jump.user) {
 		return nil, plan.NewFault(plan.CodeConfigInvalid, "dhcp proxy_jump %q: want [USER@]HOST[:PORT]", s.ProxyJump)
 	}
 	jump.address = net.JoinHostPort(name, port)
@@ -254,11 +254,11 @@ func within(ctx context.Context, cut func(), limit time.Duration, what string, d
 	defer stop()
 	err := do()
 	switch {
-	case err == nil:
-		return nil
-	case late.Load():
+	case late.Load(): // also where the command then ended by its signal
 		return plan.NewFault(plan.CodeDHCPUnreachable, "%s did not end within %s", what, limit).With("deadline", limit.String()).
 			WithHint("The server may be frozen or overloaded; whether the last request took effect is not known, the next run looks.")
+	case err == nil:
+		return nil
 	case ctx.Err() != nil:
 		return ended(ctx, what)
 	}

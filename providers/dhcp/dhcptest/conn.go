@@ -98,9 +98,13 @@ func (c *conn) serve() {
 		_ = server.Wait()
 		c.end()
 	}()
-	go ssh.DiscardRequests(requests)
+	go c.keepalives(requests)
 	open := make(chan struct{}, maxSessions)
 	for incoming := range channels {
+		if incoming.ChannelType() == "direct-tcpip" {
+			sessions.Go(func() { c.forward(incoming) })
+			continue
+		}
 		if incoming.ChannelType() != "session" {
 			_ = incoming.Reject(ssh.UnknownChannelType, "unsupported channel type")
 			continue
@@ -151,7 +155,7 @@ func (c *conn) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 		switch {
 		case req.Type == "exec" && !b.NoShell:
 			_ = req.Reply(true, nil)
-			c.exec(channel, argument)
+			c.exec(channel, argument, c.signals(requests))
 			return
 		case req.Type == "subsystem" && argument == "sftp" && !b.NoSFTP:
 			_ = req.Reply(true, nil)
@@ -159,6 +163,34 @@ func (c *conn) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 			newSFTP(c, channel).serve()
 			return
 		default: // env is refused too: there is no AcceptEnv
+			_ = req.Reply(false, nil)
+		}
+	}
+}
+
+// signals tells of a signal to the command that runs in a session.
+func (c *conn) signals(requests <-chan *ssh.Request) <-chan struct{} {
+	signalled := make(chan struct{})
+	go func() { // ends with the channel
+		first := true
+		for req := range requests {
+			_ = req.Reply(false, nil)
+			if req.Type == "signal" && first {
+				first = false
+				rec, _ := c.s.recorder.Begin(exchange.Record{System: "dhcp", Method: "ssh.signal"})
+				c.s.recorder.End(rec)
+				close(signalled)
+			}
+		}
+	}()
+	return signalled
+}
+
+// keepalives answers requests about the whole connection: sshd knows none of
+// them, and says so. Who waits for a sign of life is content with that.
+func (c *conn) keepalives(requests <-chan *ssh.Request) {
+	for req := range requests {
+		if !c.s.read().Frozen {
 			_ = req.Reply(false, nil)
 		}
 	}
@@ -172,7 +204,7 @@ func (s *Server) read() Behaviour {
 }
 
 // exec runs one command and sends its outcome, or what a fault leaves of it.
-func (c *conn) exec(channel ssh.Channel, command string) {
+func (c *conn) exec(channel ssh.Channel, command string, signalled <-chan struct{}) {
 	rec, fault := c.s.recorder.Begin(exchange.Record{System: "dhcp", Method: "ssh.exec", Path: command, Mutating: mutates(command)})
 	var kind exchange.Kind
 	if fault != nil {
@@ -182,7 +214,16 @@ func (c *conn) exec(channel ssh.Channel, command string) {
 	switch kind {
 	case exchange.Stall:
 		c.s.recorder.End(rec)
-		<-c.ended
+		select { // the end of its channel does not end a command
+		case <-c.ended:
+		case <-signalled:
+			_, _ = channel.SendRequest("exit-signal", false, ssh.Marshal(struct {
+				Signal string
+				Core   bool
+				Text   string
+				Lang   string
+			}{Signal: "TERM"}))
+		}
 		return
 	case exchange.Reset:
 		c.s.recorder.End(rec)

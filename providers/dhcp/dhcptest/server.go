@@ -19,6 +19,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,6 +60,8 @@ type Behaviour struct {
 	NoHash                            bool // there is no sha256sum
 	NoShell, NoSFTP                   bool // the account is limited to the other
 	NoLogin                           bool // the account's key was removed
+	NoForwarding                      bool // sshd forwards nothing
+	Frozen                            bool // sshd answers no keepalive any more
 	NoJournal                         bool // the account may not read the journal
 	NoSystemd                         bool // systemd is not process 1
 	NoSudo                            bool // the account has no sudo rule
@@ -83,12 +86,12 @@ type Server struct {
 	options  Options
 	listener net.Listener
 	wire     *net.UDPConn
-	allowed  ssh.PublicKey // the account's authorized_keys
 	recorder *exchange.Recorder
 	closed   chan struct{}
 	wait     sync.WaitGroup
 
-	mu        sync.Mutex // guards all that follows
+	mu        sync.Mutex      // guards all that follows
+	allowed   []ssh.PublicKey // the account's authorized_keys
 	config    *ssh.ServerConfig
 	last      time.Time // what now said last
 	behaviour Behaviour
@@ -157,7 +160,7 @@ func New(o Options) *Server {
 	at := listener.Addr().(*net.TCPAddr)
 	s := &Server{
 		Host: at.IP.String(), Port: at.Port, User: o.User, IdentityPEM: pem.EncodeToMemory(block),
-		options: o, listener: listener, allowed: signer(client).PublicKey(), recorder: o.Recorder,
+		options: o, listener: listener, allowed: []ssh.PublicKey{signer(client).PublicKey()}, recorder: o.Recorder,
 		closed: make(chan struct{}), behaviour: o.Behaviour, conns: map[*conn]bool{},
 	}
 	for _, key := range o.HostKeys {
@@ -245,6 +248,13 @@ func (s *Server) KnownHostsLine(keyType string) []byte {
 	return nil
 }
 
+// Authorize adds a key to the account's authorized_keys.
+func (s *Server) Authorize(key ssh.PublicKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.allowed = append(s.allowed, key)
+}
+
 // ChangeHostKeys gives the machine new host keys, as a reinstallation does.
 // KnownHosts keeps the old ones. Open connections live on.
 func (s *Server) ChangeHostKeys(keys ...ssh.Signer) {
@@ -270,7 +280,7 @@ func (s *Server) sshConfig(keys []ssh.Signer) *ssh.ServerConfig {
 		PublicKeyCallback: func(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.behaviour.NoLogin || meta.User() != s.options.User || !bytes.Equal(key.Marshal(), s.allowed.Marshal()) {
+			if s.behaviour.NoLogin || meta.User() != s.options.User || !slices.ContainsFunc(s.allowed, func(k ssh.PublicKey) bool { return bytes.Equal(key.Marshal(), k.Marshal()) }) {
 				return nil, errRefused
 			}
 			return &ssh.Permissions{}, nil
