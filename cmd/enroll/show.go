@@ -28,6 +28,9 @@ func (s *shape) flags(cmd *cobra.Command) {
 }
 
 func (s *shape) check() error {
+	if s.maxBytes < view.MinMarkdown {
+		return usageError{fmt.Errorf("--max-bytes wants at least %d: the head of a plan takes that", view.MinMarkdown)}
+	}
 	switch s.format {
 	case "text", "json", "markdown":
 		return nil
@@ -47,7 +50,7 @@ func (a *app) print(p *plan.Plan, s shape) error {
 	case "markdown":
 		return view.Markdown(a.sys.stdout, p, s.maxBytes)
 	}
-	return view.Text(a.sys.stdout, p, view.TextOptions{Color: a.sys.color(), Full: s.full})
+	return view.Text(a.sys.stdout, p, view.TextOptions{Color: a.sys.color(), Full: s.full, Width: a.sys.width})
 }
 
 type showFlags struct {

@@ -23,11 +23,18 @@ type sys struct {
 	signals func() (<-chan os.Signal, func())
 	// terminal says whether a person looks at stdout and can answer on stdin.
 	terminal bool
+	// width is that of the terminal on stdout in characters, 0 when it is none.
+	width int
 }
 
 // system is the real one.
 func system() *sys {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		width = 0 // a file or a pipe
+	}
 	return &sys{
+		width: width,
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		lookupEnv: os.LookupEnv, environ: os.Environ, now: time.Now, //nolint:forbidigo // the machine's clock enters here
 		signals: func() (<-chan os.Signal, func()) {

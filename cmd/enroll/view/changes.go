@@ -118,7 +118,7 @@ func (t *textWriter) gist(c plan.Change) string {
 			if c.Kind == plan.ChangeAdded {
 				raw = f.After
 			}
-			return Clean(cut(unquote(string(raw)), valueLimit))
+			return Clean(cut(unquote(raw), valueLimit))
 		}
 	}
 	return ""
@@ -153,13 +153,14 @@ func (t *textWriter) fields(c plan.Change) {
 	}
 	for _, f := range c.Fields {
 		switch b, a := fieldText(f.Before), fieldText(f.After); {
-		case isText(string(f.Before)) || isText(string(f.After)):
-			t.f("      %s  text file\n", Clean(f.Path))
-			for _, l := range lineDiff(unquote(string(f.Before)), unquote(string(f.After))) {
+		case isText(f.Before) || isText(f.After):
+			t.f("      %s  text\n", Clean(f.Path))
+			for _, l := range textDiff(textLines(unquote(f.Before)), textLines(unquote(f.After)), limit) {
 				t.f("        %s %s\n", t.color(markColor(l.mark), l.mark), l.text)
 			}
 		case c.Kind == plan.ChangeAltered:
-			t.f("      %-*s  %s → %s\n", width, Clean(f.Path), Clean(cut(b, limit)), Clean(cut(a, limit)))
+			was, is := cutPair(b, a, limit)
+			t.f("      %-*s  %s → %s\n", width, Clean(f.Path), Clean(was), Clean(is))
 		case c.Kind == plan.ChangeAdded:
 			t.f("      %-*s  %s\n", width, Clean(f.Path), Clean(cut(a, limit)))
 		default:

@@ -64,13 +64,38 @@ func hexRune(r rune) string {
 	return string(digits)
 }
 
-// cut shortens a value to at most n characters and says how many are missing.
+// cut shortens a value to n characters and says how many are missing; 0 leaves it.
 func cut(s string, n int) string {
-	if n <= 0 || utf8.RuneCountInString(s) <= n {
+	runes := []rune(s)
+	if n <= 0 || len(runes) <= n {
 		return s
 	}
-	runes := []rune(s)
-	return string(runes[:n]) + "… (" + plural(len(runes)-n, "more character") + "; --full shows all)"
+	return string(runes[:n]) + missing(len(runes)-n)
+}
+
+// missing marks the place where characters were left out.
+func missing(n int) string { return cutMark + itoa(n) + ")" }
+
+const cutMark = "…(+"
+
+// cutPair shortens two values that are shown beside each other, each to half of n
+// characters, so that the place where they begin to differ is seen.
+func cutPair(a, b string, n int) (string, string) {
+	x, y := []rune(a), []rune(b)
+	half := n / 2
+	if n <= 0 || len(x) <= half && len(y) <= half || len(x)+len(y) <= n {
+		return a, b
+	}
+	same := 0
+	for same < len(x) && same < len(y) && x[same] == y[same] {
+		same++
+	}
+	const lead = 8 // characters before the difference
+	if same <= half-lead {
+		return cut(a, half), cut(b, half)
+	}
+	skip := same - lead
+	return missing(skip) + cut(string(x[skip:]), half-lead), missing(skip) + cut(string(y[skip:]), half-lead)
 }
 
 func plural(n int, noun string) string {

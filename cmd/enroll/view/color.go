@@ -1,6 +1,11 @@
 package view
 
-import "github.com/enroll-dev/enroll/plan"
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/enroll-dev/enroll/plan"
+)
 
 // The escape sequences of the few colours in use.
 const (
@@ -37,13 +42,13 @@ func (t *textWriter) symbol(s *plan.Step) string {
 func (t *textWriter) verdict(v plan.CheckVerdict) string {
 	switch v {
 	case plan.CheckPass:
-		return t.color(green, "✓")
+		return t.color(green, checkMark(v))
 	case plan.CheckFail:
-		return t.color(red, "✗")
+		return t.color(red, checkMark(v))
 	case plan.CheckSkipped:
-		return "-"
+		return checkMark(v)
 	case plan.CheckUnknown:
-		return t.color(yellow, "?")
+		return t.color(yellow, checkMark(v))
 	}
 	return " "
 }
@@ -65,6 +70,14 @@ func markColor(mark string) string {
 		return red
 	}
 	return ""
+}
+
+// visible is how many characters of a text are seen.
+func visible(s string) int {
+	for _, c := range []string{red, green, yellow, blue, strong, reset} {
+		s = strings.ReplaceAll(s, c, "")
+	}
+	return utf8.RuneCountInString(s)
 }
 
 // Mark is ✓ or ✗.

@@ -2,7 +2,9 @@ package view
 
 import (
 	"fmt"
+	"html"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -11,68 +13,108 @@ import (
 // MaxMarkdown is the largest comment that the usual forges accept, in bytes.
 const MaxMarkdown = 65536
 
+// MinMarkdown is the smallest limit that the head of a plan fits into.
+const MinMarkdown = 2048
+
 // Markdown writes a plan as one comment of a merge request: the summary first,
-// a row per device, details folded. It never grows beyond maxBytes: whole
-// devices are left out at the end, and counted.
+// a row per device that is not as wanted, details folded. It never grows beyond
+// maxBytes, which is at least MinMarkdown: whole rows and whole devices are left
+// out at the end, and counted. Devices with faults come first.
 func Markdown(w io.Writer, p *plan.Plan, maxBytes int) error {
 	var head strings.Builder
-	fmt.Fprintf(&head, "### enroll plan for site %s\n\n**%s**\n\n", inline(p.Scope.Site), p.Summary)
+	fmt.Fprintf(&head, "### enroll plan for site %s\n\n**%s**\n\n", inline(cut(p.Scope.Site, 100)), p.Summary)
 	if n := len(p.Errors()); n > 0 {
 		fmt.Fprintf(&head, "> This plan is incomplete: %s. Nothing will be done to the devices concerned.\n\n", plural(n, "fault"))
-	}
-	if lines := narrowed(p.Scope, false); len(lines) > 0 {
-		head.WriteString(fold(lines[0], strings.Join(lines, "\n")))
-		head.WriteString("\n")
 	}
 	if line := idle(p); line != "" {
 		head.WriteString(line + "\n\n")
 	}
-	head.WriteString(policyTable(p.Policies))
+	for _, line := range effectLines(p.Summary) {
+		head.WriteString(line + "\n\n")
+	}
 	foot := fmt.Sprintf("\nContent `%s`, valid until %s.\n", p.ContentHash, p.Expires.UTC().Format("2006-01-02 15:04 UTC"))
 
 	g := group(p)
+	f := fitter{room: maxBytes - head.Len() - len(foot)}
+	f.take("policies", policyTable(p.Policies))
+	if lines := narrowed(p.Scope, false); len(lines) > 0 {
+		f.take("notes on the selection", []string{fold(lines[0], strings.Join(lines, "\n")) + "\n"})
+	}
+	devices := slices.Clone(p.Devices)
+	slices.SortStableFunc(devices, func(a, b plan.DevicePlan) int { return grave(b) - grave(a) })
 	rows := []string{"| device | verdict | steps | effects |\n|---|---|---|---|\n"}
 	var folds []string // the first may be the site's
-	if text := section(p, g, plan.DevicePlan{}); text != "" {
+	if text := section(g, plan.DevicePlan{}); text != "" {
 		folds = append(folds, fold("shared by the site", text))
 	}
-	for _, d := range p.Devices {
-		rows = append(rows, fmt.Sprintf("| %s | %s | %d | %s |\n", link(d), verdictWords(d, g), len(g.steps[d.Name]), inline(deviceEffects(g.steps[d.Name]))))
-		if d.Verdict != plan.VerdictClean || len(g.observed[d.Name]) > 0 {
-			folds = append(folds, fold(d.Name+": "+string(d.Verdict), section(p, g, d)))
+	quiet := 0
+	for _, d := range devices {
+		if unremarkable(d, g) {
+			quiet++
+			continue
 		}
+		rows = append(rows, fmt.Sprintf("| %s | %s | %d | %s |\n", link(d), verdictWords(d, g), len(g.steps[d.Name]), inline(effectSum(d.Effects))))
+		folds = append(folds, fold(d.Name+": "+string(d.Verdict), section(g, d)))
 	}
-	out := fit(head.String(), rows, folds, foot, maxBytes)
-	_, err := io.WriteString(w, out)
+	if len(rows) > 1 {
+		f.take("devices", rows)
+	}
+	if quiet > 0 {
+		f.take("", []string{"\n" + plural(quiet, "device") + " as wanted.\n"})
+	}
+	f.take("", []string{"\n"})
+	if len(p.Racks) > 1 && len(rows) > 1 {
+		f.take("notes on racks", []string{fold(plural(len(p.Racks), "rack"), rackText(p))})
+	}
+	f.take("sections", folds)
+	_, err := io.WriteString(w, head.String()+f.b.String()+foot)
 	return err
 }
 
-// fit puts together as many parts as the limit allows; rows matter more than
-// folds.
-func fit(head string, rows, folds []string, foot string, maxBytes int) string {
-	const noteRoom = 120
-	room := maxBytes - len(head) - len(foot) - noteRoom
-	var b strings.Builder
-	b.WriteString(head)
-	take := func(parts []string, what string) {
-		for i, part := range parts {
-			if len(part) > room {
-				fmt.Fprintf(&b, "\n%d more %s left out; see the plan file.\n", len(parts)-i, what)
-				return
-			}
-			room -= len(part)
-			b.WriteString(part)
-		}
+// grave orders devices: what needs a person comes before what will run.
+func grave(d plan.DevicePlan) int {
+	switch d.Verdict {
+	case plan.VerdictFailed, plan.VerdictUnreadable:
+		return 2
+	case plan.VerdictBlocked:
+		return 1
+	case plan.VerdictChanges, plan.VerdictClean:
 	}
-	take(rows, "rows")
-	b.WriteString("\n")
-	take(folds, "sections")
-	b.WriteString(foot)
-	return b.String()
+	return 0
+}
+
+func rackText(p *plan.Plan) string {
+	t := &textWriter{}
+	t.rows(rackRows(p))
+	return strings.TrimRight(t.b.String(), "\n")
+}
+
+// fitter puts together as many parts as a limit allows.
+type fitter struct {
+	b    strings.Builder
+	room int
+}
+
+// take adds parts, whole ones only; those that find no room are counted. Each call
+// keeps back what its note would take.
+func (f *fitter) take(what string, parts []string) {
+	const noteRoom = 80
+	for i, part := range parts {
+		if len(part) > f.room-noteRoom {
+			note := fmt.Sprintf("\n%d more %s left out; see the plan file.\n\n", len(parts)-i, what)
+			if what != "" && len(note) <= f.room {
+				f.room -= len(note)
+				f.b.WriteString(note)
+			}
+			return
+		}
+		f.room -= len(part)
+		f.b.WriteString(part)
+	}
 }
 
 // section is the text form of one device, or of what is shared.
-func section(_ *plan.Plan, g byDevice, d plan.DevicePlan) string {
+func section(g byDevice, d plan.DevicePlan) string {
 	t := &textWriter{}
 	if d.Name == "" {
 		t.site(g)
@@ -89,7 +131,16 @@ func fold(title, text string) string {
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	return fmt.Sprintf("<details><summary>%s</summary>\n\n%stext\n%s\n%s\n\n</details>\n", inline(title), fence, text, fence)
+	return fmt.Sprintf("<details><summary>%s</summary>\n\n%stext\n%s\n%s\n\n</details>\n", inHTML(title), fence, text, fence)
+}
+
+// noMention keeps forges from taking a text for the name of somebody who is told.
+const noMention = "@\u200b"
+
+// inHTML makes foreign text harmless inside an HTML element, where Markdown is not
+// read.
+func inHTML(s string) string {
+	return strings.NewReplacer("@", noMention).Replace(html.EscapeString(Clean(s)))
 }
 
 // link leads to the device in NetBox.
@@ -105,7 +156,7 @@ func link(d plan.DevicePlan) string {
 func verdictWords(d plan.DevicePlan, g byDevice) string {
 	for _, f := range g.faults[d.Name] {
 		if f.Severity == plan.SeverityError {
-			return string(d.Verdict) + ", " + string(f.Fault.Code)
+			return string(d.Verdict) + ", " + inline(string(f.Fault.Code))
 		}
 	}
 	if d.Owned {
@@ -117,29 +168,11 @@ func verdictWords(d plan.DevicePlan, g byDevice) string {
 	return string(d.Verdict)
 }
 
-func deviceEffects(steps []*plan.Step) string {
-	seen := map[plan.Effect]bool{}
-	for _, s := range steps {
-		if s.Blocked == nil {
-			for _, e := range s.Effects {
-				seen[e] = true
-			}
-		}
-	}
-	var out []plan.Effect
-	for _, e := range plan.Effects() {
-		if seen[e] {
-			out = append(out, e)
-		}
-	}
-	return effects(out)
-}
-
 // inline makes foreign text harmless outside a code block: no HTML, no table
-// cell border, no mention, no emphasis.
+// cell border, no mention, no reference, no emphasis, no formula.
 func inline(s string) string {
 	return strings.NewReplacer(
-		"&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_",
-		"[", "\\[", "]", "\\]", "@", "@\u200b", "#", "\\#", "!", "\\!", "~", "\\~",
+		"&", "&amp;", "<", "&lt;", ">", "&gt;", "\\", "\\\\", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_",
+		"[", "\\[", "]", "\\]", "@", noMention, "#", "\\#", "!", "\\!", "~", "\\~", "$", "\\$",
 	).Replace(Clean(s))
 }

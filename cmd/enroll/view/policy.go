@@ -3,7 +3,6 @@ package view
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/enroll-dev/enroll/plan"
 )
@@ -78,25 +77,23 @@ func subjects(r plan.PolicyResult) []string {
 	return out
 }
 
-// policyTable is the Markdown form: a row for each policy that applies.
-func policyTable(results []plan.PolicyResult) string {
-	var b strings.Builder
+// policyTable is the Markdown form: the head and a row for each policy that
+// applies, nil when none does.
+func policyTable(results []plan.PolicyResult) []string {
+	var rows []string
 	for _, r := range results {
-		if r.Outcome == plan.PolicyPasses {
-			continue
+		if r.Outcome != plan.PolicyPasses {
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %s |\n", inline(r.Policy), policyWords(r), inline(list(subjects(r), 6)), inline(grounds(r)), inline(string(r.Owner))))
 		}
-		if b.Len() == 0 {
-			b.WriteString("| policy | says | concerns | why | owner |\n|---|---|---|---|---|\n")
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", inline(r.Policy), policyWords(r), inline(list(subjects(r), 6)), inline(why(r)), inline(string(r.Owner)))
 	}
-	if b.Len() > 0 {
-		b.WriteString("\n")
+	if rows == nil {
+		return nil
 	}
-	return b.String()
+	return append(append([]string{"| policy | says | concerns | why | owner |\n|---|---|---|---|---|\n"}, rows...), "\n")
 }
 
-func why(r plan.PolicyResult) string {
+// grounds are what a policy holds against its subjects.
+func grounds(r plan.PolicyResult) string {
 	switch {
 	case r.Error != "":
 		return r.Error

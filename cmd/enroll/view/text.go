@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/enroll-dev/enroll/plan"
 )
@@ -14,26 +13,43 @@ import (
 type TextOptions struct {
 	Color bool // escape sequences for colour; the symbols say the same without
 	Full  bool // long values whole, unchanged things listed
+	Width int  // of the terminal, in characters; 0 where there is none: nothing is fitted
 }
 
-const valueLimit = 160 // characters of one value before it is cut
+// valueLimit is how many characters of a value are shown where no terminal bounds
+// the line.
+const valueLimit = 160
+
+// tableFrom is from how many devices on a table stands above the plan, and devices
+// that are as wanted are counted instead of listed.
+const tableFrom = 5
 
 // Text writes a plan for people at a terminal. Its last line is
 // plan.Summary.String, always.
 func Text(w io.Writer, p *plan.Plan, o TextOptions) error {
+	if o.Width > 0 {
+		o.Width = max(o.Width, 60)
+	}
 	t := &textWriter{o: o}
 	g := group(p)
 	t.f("Site %s, %s, by enroll %s, valid until %s\n", Clean(p.Scope.Site), plural(len(p.Devices), "device"), Clean(p.Tool.Version), p.Expires.UTC().Format(time.RFC3339))
 	for _, line := range narrowed(p.Scope, o.Full) {
 		t.f("%s\n", line)
 	}
+	many := len(p.Devices) >= tableFrom
+	if many {
+		t.table(p, g)
+	}
 	t.site(g)
 	for _, d := range p.Devices {
-		if unremarkable(d, g) && len(p.Devices) > 1 && !o.Full {
+		switch quiet := unremarkable(d, g) && len(p.Devices) > 1 && !o.Full; {
+		case quiet && many:
+			// counted in the table
+		case quiet:
 			t.f("\n%s  %s · %s\n", t.bold(Clean(d.Name)), strings.Join(headline(d), " · "), t.asWanted(d, g))
-			continue
+		default:
+			t.device(d, g)
 		}
-		t.device(d, g)
 	}
 	t.policies(p.Policies)
 	t.closing(p)
@@ -47,6 +63,41 @@ type textWriter struct {
 }
 
 func (t *textWriter) f(format string, args ...any) { fmt.Fprintf(&t.b, format, args...) }
+
+// parts writes a line of parts, between two blanks each.
+func (t *textWriter) parts(list ...string) { t.joined("  ", list...) }
+
+// joined writes a line of parts. What does not fit into the terminal's width goes
+// on below, indented: a part is never broken.
+func (t *textWriter) joined(between string, list ...string) {
+	const indent = "      "
+	column := 0
+	for i, part := range list {
+		switch n := visible(part); {
+		case i == 0:
+			t.b.WriteString(part)
+			column = n
+		case t.o.Width > 0 && column+len(between)+n > t.o.Width:
+			t.b.WriteString("\n" + indent + part)
+			column = len(indent) + n
+		default:
+			t.b.WriteString(between + part)
+			column += len(between) + n
+		}
+	}
+	t.b.WriteString("\n")
+}
+
+// prose writes a sentence of ours, broken between words at the terminal's width.
+func (t *textWriter) prose(indent, text string) {
+	if t.o.Width == 0 {
+		t.f("%s%s\n", indent, text)
+		return
+	}
+	for _, l := range Wrap(text, t.o.Width-len(indent)) {
+		t.f("%s%s\n", indent, l)
+	}
+}
 
 func (t *textWriter) site(g byDevice) {
 	if len(g.steps[""])+len(g.faults[""])+len(g.observed[""]) == 0 {
@@ -112,13 +163,22 @@ func (t *textWriter) device(d plan.DevicePlan, g byDevice) {
 		}
 		t.step(s)
 	}
+	passed := 0
 	for _, c := range g.checks[d.Name] {
-		if _, left := checks[c.Address]; left {
-			t.check(c, "")
+		if _, left := checks[c.Address]; !left {
+			continue
 		}
+		if c.Verdict == plan.CheckPass && !t.o.Full {
+			passed++
+			continue
+		}
+		t.check(c, "")
 	}
 	for _, o := range g.observed[d.Name] {
 		t.observed(o)
+	}
+	if passed > 0 {
+		t.f("  %s %s passed\n", t.color(green, "✓"), plural(passed, "check"))
 	}
 	if d.Unchanged > 0 {
 		t.f("  = %s as wanted\n", plural(d.Unchanged, "resource"))
@@ -128,9 +188,6 @@ func (t *textWriter) device(d plan.DevicePlan, g byDevice) {
 	}
 	if d.Unread > 0 {
 		t.f("  %s %s could not be read; nothing is known of them\n", t.color(red, "✗"), plural(d.Unread, "resource"))
-	}
-	if d.UpTo && d.Verdict == plan.VerdictChanges {
-		t.f("  Counts are \"up to\": what cannot be seen yet may turn out to be right, so apply may do less, never more.\n")
 	}
 }
 
@@ -147,120 +204,38 @@ func gates(verify *plan.Step, steps []*plan.Step) string {
 	return list(names, 3)
 }
 
-// observed shows a difference that nobody will touch: no arrow, because nothing
-// changes.
-func (t *textWriter) observed(o plan.Observation) {
-	t.f("  %s %-28s observed, %s: %s\n", "·", o.Address.Local(), strings.ReplaceAll(o.Rule, "_", " "), Clean(o.Text))
-	live, want := flatten(o.Live), flatten(o.Want)
-	limit := valueLimit
-	if t.o.Full {
-		limit = 0
-	}
-	for _, path := range keys(live, want) {
-		if live[path] != want[path] {
-			t.f("      %s  is %s, recorded %s\n", Clean(path), Clean(cut(orNone(live[path]), limit)), Clean(cut(orNone(want[path]), limit)))
-		}
-	}
-}
-
 func (t *textWriter) faults(list []plan.Diagnostic) {
 	for _, d := range list {
 		if d.Severity == plan.SeverityWarning {
-			t.f("  %s warning %s: %s\n", t.color(yellow, "!"), d.Fault.Code, Clean(d.Fault.Summary))
+			t.f("  %s warning %s: %s\n", t.color(yellow, "!"), Clean(string(d.Fault.Code)), Clean(d.Fault.Summary))
 			continue
 		}
-		Fault(&t.b, d.Fault, "  ", t.o.Color)
+		t.fault(d.Fault, "  ")
 	}
 }
 
 // Fault writes one fault as a paragraph: what, evidence, whose, way out.
 func Fault(w io.Writer, f *plan.Fault, indent string, color bool) {
-	mark := "✗"
-	if color {
-		mark = red + mark + reset
-	}
+	t := &textWriter{o: TextOptions{Color: color}}
+	t.fault(f, indent)
+	_, _ = io.WriteString(w, t.b.String())
+}
+
+func (t *textWriter) fault(f *plan.Fault, indent string) {
 	text := Clean(f.Summary)
 	if f.Cause != nil {
 		text += ": " + Clean(f.Cause.Error())
 	}
-	fmt.Fprintf(w, "%s%s %s: %s\n", indent, mark, f.Code, text)
+	t.f("%s%s %s: %s\n", indent, t.color(red, "✗"), Clean(string(f.Code)), text)
 	for _, evidence := range f.EvidenceLines() {
 		for i, l := range strings.Split(evidence, "\n") {
 			if i > 0 {
 				l = "  " + l
 			}
-			fmt.Fprintf(w, "%s    %s\n", indent, cut(Clean(l), 300))
+			t.f("%s    %s\n", indent, cut(Clean(l), 300))
 		}
 	}
-	fmt.Fprintf(w, "%s    For %s: %s\n", indent, f.Owner(), Clean(f.WayOut()))
-}
-
-func (t *textWriter) step(s *plan.Step) {
-	what := strings.TrimSuffix(string(s.Action)+", "+reason(s), ", ")
-	if s.Blocked != nil {
-		what = string(s.Action) + " " + blockWords(s.Blocked)
-	}
-	t.f("  %s %-28s %s", t.symbol(s), s.Address.Local(), Clean(what))
-	if len(s.Effects) > 0 {
-		t.f("  [%s]", t.color(effectColor(s), effects(s.Effects)))
-	}
-	if len(s.Serves) > 0 && s.Blocked == nil {
-		t.f("  serves %s", list(s.Serves, 6))
-	}
-	t.f("\n")
-	if s.Action == plan.ActionVerify || s.Reason == plan.ReasonChanged || (s.Blocked != nil && s.Blocked.Rule == plan.RuleFailed && !t.o.Full) {
-		return // nothing to compare, or nothing that will come about
-	}
-	t.difference(s)
-	for _, from := range s.From {
-		// A written secret is shown by its reference; the value is nowhere.
-		if path, ref, ok := strings.Cut(from, ": "); ok && s.Sensitive && strings.HasPrefix(ref, "secret(") {
-			t.f("      %s  %s\n", Clean(path), Clean(ref))
-		}
-	}
-}
-
-func (t *textWriter) difference(s *plan.Step) {
-	limit := valueLimit
-	if t.o.Full {
-		limit = 0
-	}
-	width := 0
-	rows := details(s, limit)
-	for _, l := range rows {
-		width = max(width, utf8.RuneCountInString(l.path))
-	}
-	for _, l := range rows {
-		if l.mark != "" {
-			t.f("        %s %s\n", t.color(markColor(l.mark), l.mark), l.text)
-			continue
-		}
-		t.f("      %-*s  %s\n", width, Clean(l.path), Clean(l.text))
-	}
-}
-
-// check writes a verdict; gates names what waits for it.
-func (t *textWriter) check(c plan.Check, gates string) {
-	switch {
-	case c.After != "" && gates != "":
-		t.f("  %s %-28s verify, before %s\n", t.verdict(c.Verdict), c.Address.Local(), Clean(gates))
-	case c.After != "":
-		t.f("  %s %-28s verify\n", t.verdict(c.Verdict), c.Address.Local())
-	case c.Verdict == plan.CheckUnknown:
-		t.f("  %s %-28s unknown, and not judged by this plan\n", t.verdict(c.Verdict), c.Address.Local())
-	default:
-		t.f("  %s %-28s %s\n", t.verdict(c.Verdict), c.Address.Local(), c.Verdict)
-	}
-	if c.Verdict == plan.CheckPass && !t.o.Full {
-		return
-	}
-	t.f("      expected  %s\n", Clean(orNone(c.Expected)))
-	if (c.Observed != "" && c.After == "") || c.Verdict == plan.CheckFail {
-		t.f("      observed  %s\n", Clean(orNone(c.Observed)))
-	}
-	if c.Text != "" && c.After == "" {
-		t.f("      %s\n", Clean(c.Text))
-	}
+	t.prose(indent+"    ", "For "+string(f.Owner())+": "+Clean(f.WayOut()))
 }
 
 func (t *textWriter) closing(p *plan.Plan) {
@@ -274,11 +249,33 @@ func (t *textWriter) closing(p *plan.Plan) {
 	if line := idle(p); line != "" {
 		t.f("%s\n", line)
 	}
+	if strings.Contains(t.b.String(), cutMark) {
+		t.f("Values that end with %sN) have N characters more; --full shows them.\n", cutMark)
+	}
 	if p.HasWork() {
 		t.f("Symbols: + create  ~ update  > run  … wait  ? verify  ! blocked  · observed  = as wanted\n")
 	}
+	for _, line := range effectLines(p.Summary) {
+		t.prose("", line)
+	}
 	t.f("Content %s\n", p.ContentHash)
 	t.f("%s\n", p.Summary)
+}
+
+// effectLines sum up what the plan does to the world besides values.
+func effectLines(s plan.Summary) []string {
+	var out []string
+	upTo := ""
+	if s.UpTo {
+		upTo = "up to "
+	}
+	if words := effectSum(s.Effects); words != "" {
+		out = append(out, "Effects: "+upTo+words+".")
+	}
+	if s.UpTo {
+		out = append(out, `Counts are "up to": what cannot be seen yet may turn out to be right, so apply may do less, never more.`)
+	}
+	return out
 }
 
 // idle says that a plan has nothing to do, "" when it has.

@@ -27,6 +27,11 @@ func symbol(s *plan.Step) string {
 	return " "
 }
 
+// checkMark is the symbol of a verdict.
+func checkMark(v plan.CheckVerdict) string {
+	return map[plan.CheckVerdict]string{plan.CheckPass: "✓", plan.CheckFail: "✗", plan.CheckUnknown: "?", plan.CheckSkipped: "-"}[v]
+}
+
 // reason says in words why a step is in the plan.
 func reason(s *plan.Step) string {
 	switch s.Reason {
@@ -86,6 +91,23 @@ func effects(list []plan.Effect) string {
 		words[i] = effectWords[e]
 	}
 	return strings.Join(words, ", ")
+}
+
+// effectNouns name an effect where it is counted.
+var effectNouns = map[plan.Effect]string{
+	plan.EffectErase: "erase", plan.EffectReboot: "reboot", plan.EffectPower: "power change", plan.EffectBMCReset: "BMC reset",
+	plan.EffectCredential: "password", plan.EffectServiceRestart: "service restart", plan.EffectIrreversible: "irreversible step",
+}
+
+// effectSum counts effects in words, in the order in which people care.
+func effectSum(sum map[plan.Effect]int) string {
+	var out []string
+	for _, e := range plan.Effects() {
+		if n := sum[e]; n > 0 {
+			out = append(out, plural(n, effectNouns[e]))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 func blockWords(b *plan.Block) string {
