@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"time"
 )
 
 // Owner is who has to act on a fault.
@@ -54,6 +55,8 @@ type Fault struct {
 	Hint     string            // the way out; empty means the code's own hint
 	Evidence map[string]string // what was seen: method, path, status, both values, URLs
 	Cause    error             // the underlying error; its text was cleaned of secrets
+	// After is how long the system asked to be left alone; zero when it did not say.
+	After time.Duration
 }
 
 // NewFault makes a fault of a code with a formatted summary.

@@ -195,12 +195,13 @@ type BMCSettings struct {
 	Timeout        time.Duration // of one request
 	ReadyBudget    time.Duration // how long a BMC may take to appear after its DHCP entry went live
 
-	Verification Verification
+	Pins          []string // "sha256:HEX" of certificates that are accepted
+	RelearnPins   bool     // accept the new certificate of a pinned BMC after enroll reset or renamed it
+	MinTLSVersion string   // "1.2" or "1.3": the lowest that enroll speaks
+	Ciphers       []string // old cipher suites, by Go's names, that are offered beside the usual ones
 
 	// What follows is decoded and checked; this version does not act on it.
 
-	Pins          []string // "sha256:HEX" of certificates that are accepted
-	MinTLSVersion string   // "1.2" or "1.3": the lowest that enroll speaks
 	// Monitoring and MonitoringUser are the account that monitoring uses; zero: none.
 	Monitoring, MonitoringUser SecretRef
 	TimeZone                   string // IANA name; empty: left alone

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -252,6 +253,18 @@ func isTimeZone(s string) error {
 // isPin wants a fingerprint of a certificate.
 func isPin(s string) error {
 	return form(pinForm, "must be \"sha256:\" and 64 hexadecimal digits, as `openssl x509 -fingerprint -sha256` prints them without colons")(s)
+}
+
+// isOldCipher wants a cipher suite that is not offered without asking.
+func isOldCipher(s string) error {
+	var names []string
+	for _, c := range tls.InsecureCipherSuites() {
+		if c.Name == s {
+			return nil
+		}
+		names = append(names, c.Name)
+	}
+	return fmt.Errorf("must be one of %s", strings.Join(names, ", "))
 }
 
 // maxPlatformClass is the fleet manager's bound; NetBox would take more.

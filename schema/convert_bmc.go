@@ -39,7 +39,11 @@ func (r *reporter) bmcSettings(b *rawBlock) *plan.BMCSettings {
 }
 
 func (r *reporter) tlsSettings(b, tls *rawBlock, s *plan.BMCSettings) {
+	if a := tls.attr("relearn_pins"); a != nil && tls.attr("pins") == nil {
+		r.warn(a.at, "No effect", "relearn_pins has no effect without pins. Remove it.")
+	}
 	s.Pins, s.MinTLSVersion = get[[]string](tls, "pins"), get[string](tls, "min_version")
+	s.RelearnPins, s.Ciphers = get[bool](tls, "relearn_pins"), get[[]string](tls, "ciphers")
 	s.Insecure, s.InsecureReason = get[bool](tls, "insecure"), get[string](tls, "reason")
 	ca := b.attr("ca_file")
 	if inside := tls.attr("ca_file"); inside != nil {

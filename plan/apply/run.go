@@ -403,7 +403,7 @@ func (r *run) rest(j *job, out outcome) {
 			r.end(j, failed(out.fault.With("busy for", j.report.BusySpent.Round(time.Second).String())))
 			return
 		}
-		pause, kind = doubled(o.BusyMin, o.BusyMax, j.busyTries), plan.EventRetry
+		pause, kind = max(doubled(o.BusyMin, o.BusyMax, j.busyTries), min(out.fault.After, o.BusyMax)), plan.EventRetry
 		j.busyTries++
 		j.busySince = now
 	default:

@@ -11,11 +11,15 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
+func bootOrderFacet() facet {
+	return facet{kind: bootOrderKind(), read: readBootOrder}
+}
+
 // bootOrderKind shows whether the host boots from its provisioning NIC first.
 // This version does not write it.
 func bootOrderKind() plan.Kind {
 	return plan.Kind{
-		Name: kindBootOrder, Phase: plan.PhaseBMC,
+		Name: "bmc.boot_order", Phase: plan.PhaseBMC,
 		Doc: "The provisioning NIC is the first in the boot order.",
 		Want: func(t *plan.Target) []plan.Resource {
 			nic, ok := t.Intent.ProvisioningNIC()
@@ -142,7 +146,7 @@ func decodeBootOption(d document) bootOption {
 
 var (
 	macInPath = regexp.MustCompile(`MAC\(([0-9A-Fa-f]{12}),`)                     //nolint:gochecknoglobals // a constant
-	macInName = regexp.MustCompile(`\b(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}\b`) //nolint:gochecknoglobals // a constant
+	macInName = regexp.MustCompile(`\b(?:(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}|[0-9A-Fa-f]{12})\b`) //nolint:gochecknoglobals // a constant
 	idracSlot = regexp.MustCompile(`^(PXE|HTTP) Device ([0-9]+):`)                //nolint:gochecknoglobals // a constant
 )
 
@@ -153,7 +157,7 @@ func (k *conn) macOf(ctx context.Context, system document, option bootOption) (p
 	if m := macInPath.FindStringSubmatch(option.model.UefiDevicePath); m != nil {
 		return parseMAC(m[1]), nil
 	}
-	if k.tree.vendor.attributes {
+	if k.tree.family.attributes {
 		return k.idracMAC(ctx, system, option)
 	}
 	if option.model.UefiDevicePath == "" {

@@ -3,14 +3,12 @@ package bmc
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,7 +45,8 @@ type Client struct {
 	settings    plan.BMCSettings
 	credentials Credentials
 	opt         Options
-	transport   *http.Transport
+	trust       trust
+	facets      map[string]facet // by kind
 	requests    atomic.Int64
 
 	mu     sync.Mutex
@@ -67,35 +66,30 @@ func New(settings plan.BMCSettings, credentials Credentials, opts Options) (*Cli
 	if opts.UserAgent == "" {
 		opts.UserAgent = "enroll"
 	}
-	trust := &tls.Config{MinVersion: tls.VersionTLS12}
-	if settings.Insecure {
-		trust.InsecureSkipVerify = true // the site file asks for it and gives a reason
+	trust, fault := newTrust(settings)
+	if fault != nil {
+		return nil, fault
 	}
-	if settings.CAFile != "" {
-		pem, err := os.ReadFile(settings.CAFile)
-		if err != nil {
-			return nil, plan.NewFault(plan.CodeConfigInvalid, "ca_file %s of the bmc block cannot be read", settings.CAFile).Because(err)
-		}
-		trust.RootCAs = x509.NewCertPool()
-		if !trust.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, plan.NewFault(plan.CodeConfigInvalid, "ca_file %s of the bmc block holds no certificate", settings.CAFile)
-		}
+	if opts.DialContext == nil {
+		opts.DialContext = (&net.Dialer{Timeout: min(10*time.Second, settings.Timeout)}).DialContext
 	}
-	dial := opts.DialContext
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: min(10*time.Second, settings.Timeout)}).DialContext
+	c := &Client{settings: settings, credentials: credentials, opt: opts, trust: trust, facets: map[string]facet{}, conns: map[string]*conn{}}
+	for _, f := range facets() {
+		c.facets[f.kind.Name] = f
 	}
-	return &Client{
-		settings: settings, credentials: credentials, opt: opts, conns: map[string]*conn{},
-		transport: &http.Transport{
-			DialContext: dial, TLSClientConfig: trust, TLSHandshakeTimeout: settings.Timeout,
-			// Some BMCs append "-gzip" to the ETag of a packed answer.
-			DisableCompression: true,
-			MaxConnsPerHost:    1, MaxIdleConnsPerHost: 1, IdleConnTimeout: 20 * time.Second,
-			// A map that is not nil keeps HTTP/2 off: BMCs announce it and fail with it.
-			TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
-		},
-	}, nil
+	return c, nil
+}
+
+// transport makes the one connection to a BMC.
+func (c *Client) transport(k *conn, host string) *http.Transport {
+	return &http.Transport{
+		DialContext: c.opt.DialContext, TLSClientConfig: c.trust.config(k, host), TLSHandshakeTimeout: c.settings.Timeout,
+		// Some BMCs append "-gzip" to the ETag of a packed answer.
+		DisableCompression: true,
+		MaxConnsPerHost:    1, MaxIdleConnsPerHost: 1, IdleConnTimeout: 20 * time.Second,
+		// A map that is not nil keeps HTTP/2 off: BMCs announce it and fail with it.
+		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
+	}
 }
 
 // Requests is how many HTTP requests were sent so far.
@@ -116,6 +110,11 @@ func (c *Client) conn(t *plan.Target) (*conn, *plan.Fault) {
 	k, ok := c.conns[t.Name()]
 	if !ok {
 		k = &conn{client: c, device: t.Name(), base: base, wanted: system}
+		u, err := url.Parse(base)
+		if err != nil {
+			return nil, plan.NewFault(plan.CodeInternal, "the address of the BMC of %s cannot be read", t.Name()).Because(err)
+		}
+		k.transport = c.transport(k, u.Hostname())
 		c.conns[t.Name()] = k
 	}
 	return k, nil
@@ -167,11 +166,11 @@ func (c *Client) Close(ctx context.Context) error {
 		defer k.mu.Unlock()
 		if err := k.logout(ctx); err != nil {
 			mu.Lock()
-			defer mu.Unlock()
 			errs = append(errs, fmt.Errorf("%s: %w", k.device, err))
+			mu.Unlock()
 		}
+		k.transport.CloseIdleConnections()
 	})
-	c.transport.CloseIdleConnections()
 	return errors.Join(errs...)
 }
 

@@ -29,12 +29,13 @@ func TestConverge(t *testing.T) {
 		"settings object":     {SettingsObject: true},
 		"name on protocol":    {HostnameOnProtocol: true},
 	}
-	for _, vendor := range []string{bmctest.Generic, bmctest.IDRAC} {
+	for _, vendor := range makers {
 		for name, profile := range profiles {
 			t.Run(vendor+" "+name, func(t *testing.T) {
 				m := machine(vendor)
 				m.Profile, m.FirstNIC = profile, 1
 				w := newWorld(t, m)
+				w.scope.Site.BMC.RestrictBoot = vendor != bmctest.XCC // its options are classes of devices
 				p := w.build(w.read())
 				if got, want := steps(p), "update bmc.hostname differs\nupdate bmc.ntp differs"; got != want {
 					t.Fatalf("steps:\n%s\nwant:\n%s\ndiagnostics: %+v", got, want, p.Diagnostics)
@@ -77,7 +78,7 @@ func mutating(w *world) int {
 
 // Only what differs is sent, and a step that has nothing to do sends nothing.
 func TestWritesAreMinimal(t *testing.T) {
-	for _, vendor := range []string{bmctest.Generic, bmctest.IDRAC} {
+	for _, vendor := range makers {
 		m := machine(vendor)
 		m.NTPEnabled, m.NTPServers = true, []string{"ntp1.example.org"}
 		w := newWorld(t, m)
@@ -195,7 +196,7 @@ func TestUnsupportedIsClean(t *testing.T) {
 }
 
 func TestBootOrder(t *testing.T) {
-	for _, vendor := range []string{bmctest.Generic, bmctest.IDRAC} {
+	for _, vendor := range []string{bmctest.Generic, bmctest.IDRAC, bmctest.AMI, bmctest.Supermicro} {
 		for _, profile := range []bmctest.Profile{{}, {NoRelatedItem: true}} {
 			m := machine(vendor)
 			m.Profile = profile

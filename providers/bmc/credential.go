@@ -9,11 +9,15 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
+func credentialFacet() facet {
+	return facet{kind: credentialKind(), read: readCredential, run: runCredential}
+}
+
 // credentialKind proves that the host's credential works and that the BMC is
 // that of the recorded machine. This version changes no password.
 func credentialKind() plan.Kind {
 	return plan.Kind{
-		Name: kindCredential, Phase: plan.PhaseBMC, First: true,
+		Name: "bmc.credential", Phase: plan.PhaseBMC, First: true,
 		Doc: "The BMC answers, accepts the host's credential and belongs to the recorded machine.",
 		Want: func(t *plan.Target) []plan.Resource {
 			if !configured(t) {
@@ -60,7 +64,7 @@ func readCredential(ctx context.Context, k *conn, t *plan.Target, _ plan.Value) 
 		return plan.Null, nil, fault
 	}
 	return plan.Obj(map[string]plan.Value{"Login": plan.Str(loginAccepted)}), evidence{
-		"url": k.base + k.tree.system.path, "vendor": k.tree.vendor.name, "serial": strings.Join(serialsOf(k.tree.system, k.tree.vendor), " / "),
+		"url": k.base + k.tree.system.path, "family": k.tree.family.name, "certificate": k.shown.print(), "serial": strings.Join(serialsOf(k.tree.system, k.tree.family), " / "),
 	}, nil
 }
 
@@ -126,7 +130,7 @@ func expectedIdentity(t *plan.Target) string {
 }
 
 func (k *conn) observedIdentity() string {
-	serials := serialsOf(k.tree.system, k.tree.vendor)
+	serials := serialsOf(k.tree.system, k.tree.family)
 	if len(serials) == 0 {
 		return "login accepted; the BMC shows no serial number"
 	}

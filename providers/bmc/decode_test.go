@@ -29,13 +29,13 @@ func sample(t *testing.T, file string) document {
 
 func TestVendorsOfRealRoots(t *testing.T) {
 	for file, want := range map[string]string{
-		"dell-idrac/service-root.json": "idrac", "lenovo-xcc/service-root.json": "generic", "ami-megarac/service-root.json": "generic",
-		"openbmc/service-root.json": "generic", "supermicro/service-root.json": "generic", "supermicro/service-root-1.9-no-vendor.json": "generic",
+		"dell-idrac/service-root.json": "idrac", "lenovo-xcc/service-root.json": "xcc", "ami-megarac/service-root.json": "ami",
+		"openbmc/service-root.json": "generic", "supermicro/service-root.json": "supermicro", "supermicro/service-root-1.9-no-vendor.json": "supermicro",
 	} {
 		t.Run(file, func(t *testing.T) {
 			root := sample(t, file)
-			if got := vendorOf(root).name; got != want {
-				t.Errorf("%s, want %s", got, want)
+			if got, sure := familyOf(root); got.name != want || !sure {
+				t.Errorf("%s, want %s", got.name, want)
 			}
 			if root.link("Links", "Sessions") != "/redfish/v1/SessionService/Sessions" || root.link("Systems") == "" || root.link("Managers") == "" {
 				t.Error("links not found")
@@ -62,7 +62,7 @@ func TestNICsOfRealBootOptions(t *testing.T) {
 			if option.model.BootOptionReference == "" {
 				t.Fatalf("%+v", option.model)
 			}
-			k := &conn{tree: &tree{vendor: generic}}
+			k := &conn{tree: &tree{family: genericFamily()}}
 			mac, fault := k.macOf(t.Context(), document{}, option)
 			if fault != nil || (want != "any" && mac.String() != want) || (want == "any" && mac.IsZero()) {
 				t.Errorf("%s %v, want %s", mac, fault, want)

@@ -1,9 +1,10 @@
 // Package bmc reads and sets BMCs over Redfish (DSP0266).
 //
-// One file holds one thing: client.go the fleet, wire.go a request, session.go
-// the login, open.go the way from the service root to system and manager,
-// vendor.go what differs between makers, and one file each kind of resource:
-// credential.go, hostname.go, ntp.go, boot_order.go.
+// One file holds one thing: client.go the fleet, wire.go a request, trust.go the
+// certificates, session.go the login, tree.go the way from the service root to
+// system and manager, write.go a change and its task. kinds.go has the table of
+// kinds of resources, each with a file of its name; family.go the families of
+// BMCs, each with a file family_NAME.go.
 //
 // A BMC gets one request at a time and one session per process; the session is
 // deleted by Close on every way out. A refused credential is not tried again

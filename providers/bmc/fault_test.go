@@ -62,7 +62,7 @@ func exchanges(t *testing.T, w *world, work func()) int {
 // the login is sent that is not a GET.
 func TestFaultsWhileReading(t *testing.T) {
 	t.Parallel()
-	for _, vendor := range []string{bmctest.Generic, bmctest.IDRAC} {
+	for _, vendor := range makers {
 		m := machine(vendor)
 		m.FirstNIC = 1
 		w := newWorld(t, m)
@@ -136,20 +136,21 @@ func checkLive(t *testing.T, vendor string, kind exchange.Kind, at int, a plan.A
 // is the old or the new value, and "done" is never said of the old one.
 func TestFaultsWhileWriting(t *testing.T) {
 	t.Parallel()
-	for _, vendor := range []string{bmctest.Generic, bmctest.IDRAC} {
+	for _, vendor := range makers {
 		for index := range 2 {
 			w := newWorld(t, machine(vendor))
 			step := w.build(w.read()).Steps[index]
 			w.close()
 			w = newWorld(t, machine(vendor))
 			total := exchanges(t, w, func() { w.apply(step) })
+			writes := mutating(w)
 			for _, kind := range kinds {
 				t.Run(vendor+" "+step.Address.Kind+" "+string(kind), func(t *testing.T) {
 					t.Parallel()
 					for at := 1; at <= total; at++ {
 						t.Run(strconv.Itoa(at), func(t *testing.T) {
 							t.Parallel()
-							writeUnderFault(t, vendor, step, kind, at)
+							writeUnderFault(t, vendor, step, kind, at, writes)
 						})
 					}
 				})
@@ -158,21 +159,22 @@ func TestFaultsWhileWriting(t *testing.T) {
 	}
 }
 
-func writeUnderFault(t *testing.T, vendor string, step *plan.Step, kind exchange.Kind, at int) {
+func writeUnderFault(t *testing.T, vendor string, step *plan.Step, kind exchange.Kind, at, writes int) {
 	t.Helper()
 	w := newWorld(t, machine(vendor))
 	w.scope.Site.BMC.Timeout = patience(kind)
 	w.connect()
 	w.fleet.Recorder().Inject(injected(kind, at))
-	r := w.client.Run(context.Background(), w.scope, step, nil)
+	r := w.apply(step)
 	noSecret(t, "result", faultText(r.Fault))
-	if r.Outcome != plan.OutcomeDone && (r.Outcome != plan.OutcomeFailed || (r.Fault.Code != plan.CodeBMCUnreachable && r.Fault.Code != plan.CodeBMCProtocol)) {
+	if r.Outcome != plan.OutcomeDone && (r.Outcome != plan.OutcomeFailed || (r.Fault.Code != plan.CodeBMCUnreachable && r.Fault.Code != plan.CodeBMCProtocol && r.Fault.Code != plan.CodeBMCBusy)) {
 		t.Errorf("at %d: %s %s", at, r.Outcome, faultText(r.Fault))
 	}
 	w.close()
-	if n := mutating(w); n > 1 {
-		t.Errorf("at %d: %d writes by one exchange", at, n)
+	if n := mutating(w); n > writes {
+		t.Errorf("at %d: %d writes, and %d are needed", at, n, writes)
 	}
+	w.fleet.Recorder().Reset()
 	w.scope.Site.BMC.Timeout = 20 * time.Second
 	w.connect()
 	live := w.read().Get(step.Address)
@@ -180,14 +182,15 @@ func writeUnderFault(t *testing.T, vendor string, step *plan.Step, kind exchange
 		t.Errorf("at %d: afterwards %s %s", at, live.Presence, faultText(live.Fault))
 	}
 	changed := plan.Satisfies(step.After, live.Value)
-	if r.Outcome == plan.OutcomeDone && !changed || !changed && !plan.Satisfies(step.Before, live.Value) {
+	// A step of several writes may end between them.
+	if r.Outcome == plan.OutcomeDone && !changed || !changed && writes == 1 && !plan.Satisfies(step.Before, live.Value) {
 		t.Errorf("at %d: %s, and the BMC has %s", at, r.Outcome, plan.ToJSON(live.Value))
 	}
 	w.close()
 }
 
 func TestRefusedCredential(t *testing.T) {
-	for _, vendor := range []string{bmctest.Generic, bmctest.IDRAC} {
+	for _, vendor := range makers {
 		for _, sessions := range []bool{true, false} {
 			m := machine(vendor)
 			m.Profile.NoSessions = !sessions
@@ -335,7 +338,7 @@ func TestSwappedMachine(t *testing.T) {
 
 // Somebody else's change between reading and writing is noticed by the ETag.
 func TestChangedUnderneath(t *testing.T) {
-	for _, vendor := range []string{bmctest.Generic, bmctest.IDRAC} {
+	for _, vendor := range makers {
 		w := newWorld(t, machine(vendor))
 		p := w.build(w.read())
 		w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.Status, Method: http.MethodPatch, Times: 1, Status: http.StatusPreconditionFailed, Body: "{}"})

@@ -7,10 +7,14 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
+func hostnameFacet() facet {
+	return facet{kind: hostnameKind(), read: readHostname, set: setHostname}
+}
+
 // hostnameKind keeps the host name of the BMC itself, without a domain.
 func hostnameKind() plan.Kind {
 	return plan.Kind{
-		Name: kindHostname, Phase: plan.PhaseBMC,
+		Name: "bmc.hostname", Phase: plan.PhaseBMC,
 		Doc: "The host name of the BMC.",
 		Want: func(t *plan.Target) []plan.Resource {
 			if !configured(t) || t.Settings.Hostname == "" {
@@ -51,13 +55,14 @@ func readHostname(ctx context.Context, k *conn, t *plan.Target, _ plan.Value) (p
 	return plan.Obj(map[string]plan.Value{"HostName": textOrNull(d, keys...)}), evidence{"url": k.base + d.path, "property": strings.Join(keys, "/")}, nil
 }
 
-func setHostname(ctx context.Context, k *conn, t *plan.Target, want plan.Value) plan.Result {
+func setHostname(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, _ plan.Memo) plan.Result {
 	d, keys, fault := k.hostnamePlace(ctx, t)
 	if fault != nil {
 		return plan.Failed(fault)
 	}
-	wanted := plan.Text(want, "HostName")
-	if k.tree.vendor.attributes {
+	wanted := plan.Text(step.After, "HostName")
+	k.shown.renew() // some make a certificate for the new name
+	if k.tree.family.attributes {
 		return k.writeAttributes(ctx, d, map[string]string{attrHostname: wanted})
 	}
 	have := d.text(keys...)
@@ -71,7 +76,7 @@ func setHostname(ctx context.Context, k *conn, t *plan.Target, want plan.Value) 
 // network interface, else its network protocol. Makers fill the one or the
 // other; a null there only counts when the other has none either.
 func (k *conn) hostnamePlace(ctx context.Context, t *plan.Target) (document, []string, *plan.Fault) {
-	if k.tree.vendor.attributes {
+	if k.tree.family.attributes {
 		d, fault := k.attributes(ctx)
 		if fault == nil && !d.key("Attributes", attrHostname) {
 			fault = k.fault(plan.CodeBMCUnsupported, request{method: "GET", path: d.path}, "the iDRAC of %s has no attribute %s", k.device, attrHostname)

@@ -7,17 +7,34 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// The kinds of this version.
-const (
-	kindCredential = "bmc.credential"
-	kindHostname   = "bmc.hostname"
-	kindNTP        = "bmc.ntp"
-	kindBootOrder  = "bmc.boot_order"
-)
+// facet is one kind of setting: one file each, one row in facets.
+type facet struct {
+	kind plan.Kind
+	read readFunc
+	// set writes; nil for kinds that are never written. It is called with the BMC
+	// proven and held.
+	set setFunc
+	// more: the step is several changes, one in each call; set is asked again after
+	// each until it answers done or already.
+	more bool
+	// run stands for set where the step proves the BMC itself.
+	run runFunc
+}
 
-// Kinds are the settings of a BMC that enroll keeps: one file each.
+// facets are all kinds of this package, in the order in which their steps run.
+func facets() []facet {
+	return []facet{
+		credentialFacet(), hostnameFacet(), ntpFacet(), bootOrderFacet(),
+	}
+}
+
+// Kinds are the settings of a BMC that enroll keeps.
 func Kinds() []plan.Kind {
-	return []plan.Kind{credentialKind(), hostnameKind(), ntpKind(), bootOrderKind()}
+	var out []plan.Kind
+	for _, f := range facets() {
+		out = append(out, f.kind)
+	}
+	return out
 }
 
 // configured tells whether BMCs of the target's site are kept.
@@ -29,32 +46,11 @@ type readFunc func(ctx context.Context, k *conn, t *plan.Target, want plan.Value
 // evidence is where a value was seen.
 type evidence map[string]string
 
-// setFunc writes what differs from the wanted value.
-type setFunc func(ctx context.Context, k *conn, t *plan.Target, want plan.Value) plan.Result
+// setFunc makes one change towards the wanted value of a step.
+type setFunc func(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, memo plan.Memo) plan.Result
 
-func readerOf(kind string) readFunc {
-	switch kind {
-	case kindCredential:
-		return readCredential
-	case kindHostname:
-		return readHostname
-	case kindNTP:
-		return readNTP
-	case kindBootOrder:
-		return readBootOrder
-	}
-	return nil
-}
-
-func setterOf(kind string) setFunc {
-	switch kind {
-	case kindHostname:
-		return setHostname
-	case kindNTP:
-		return setNTP
-	}
-	return nil
-}
+// runFunc is a setFunc that proves and holds the BMC itself.
+type runFunc setFunc
 
 // Read answers every resource. BMCs are asked in parallel, each one request at
 // a time and only for what its resources need. A BMC at whose address nothing
@@ -65,7 +61,7 @@ func (c *Client) Read(ctx context.Context, sc *plan.Scope, resources []plan.Reso
 	byDevice := map[string][]plan.Resource{}
 	var devices []string
 	for _, r := range resources {
-		if sc.Target(r.Address.Device) == nil || readerOf(r.Address.KindName()) == nil {
+		if sc.Target(r.Address.Device) == nil || c.facets[r.Address.KindName()].read == nil {
 			out[r.Address] = plan.LiveFault(plan.Unreadable, plan.NewFault(plan.CodeInternal, "%s cannot be read: no such kind, or the device is not in scope", r.Address))
 			continue
 		}
@@ -134,7 +130,7 @@ func (k *conn) presence(f *plan.Fault) plan.Presence {
 }
 
 func (k *conn) readOne(ctx context.Context, t *plan.Target, r plan.Resource) plan.Live {
-	value, seen, fault := readerOf(r.Address.KindName())(ctx, k, t, r.Want)
+	value, seen, fault := k.client.facets[r.Address.KindName()].read(ctx, k, t, r.Want)
 	if fault != nil {
 		return plan.LiveFault(k.presence(fault), fault)
 	}
@@ -182,26 +178,59 @@ func (c *Client) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo 
 	if fault != nil {
 		return plan.Failed(fault)
 	}
-	if step.Address.KindName() == kindCredential {
-		return runCredential(ctx, k, t, step, memo)
-	}
-	set := setterOf(step.Address.KindName())
-	if set == nil {
+	f := c.facets[step.Address.KindName()]
+	switch {
+	case f.run != nil:
+		return f.run(ctx, k, t, step, memo)
+	case f.set == nil:
 		return plan.Failed(plan.NewFault(plan.CodeInternal, "%s cannot be run by this version", step.Address))
 	}
 	var result plan.Result
 	fault = k.use(ctx, t, func() *plan.Fault {
-		if memo[memoTask] != "" {
-			result = k.followTask(ctx, memo)
-		} else {
-			result = set(ctx, k, t, step.After)
-		}
+		result = k.step(ctx, f, t, step, memo)
 		return nil
 	}, nil)
 	if fault != nil {
 		return plan.Failed(fault)
 	}
 	return result
+}
+
+// step follows the task of the last change, or makes the next one.
+func (k *conn) step(ctx context.Context, f facet, t *plan.Target, step *plan.Step, memo plan.Memo) plan.Result {
+	if memo[memoTask] != "" {
+		r := k.followTask(ctx, memo)
+		if r.Outcome != plan.OutcomeDone || !f.more {
+			return r
+		}
+		memo = without(memo, memoTask, memoPauses)
+		if r = f.set(ctx, k, t, step, memo); r.Outcome == plan.OutcomeAlready {
+			return plan.Done() // the task was the last of it
+		}
+		return keepMemo(r, memo)
+	}
+	return keepMemo(f.set(ctx, k, t, step, memo), memo)
+}
+
+// keepMemo carries on what the kind keeps through the task of one change.
+func keepMemo(r plan.Result, memo plan.Memo) plan.Result {
+	for key, value := range memo {
+		if _, ok := r.Memo[key]; r.Outcome == plan.OutcomeWait && !ok && key != memoTask && key != memoPauses {
+			r.Memo[key] = value
+		}
+	}
+	return r
+}
+
+func without(memo plan.Memo, keys ...string) plan.Memo {
+	out := plan.Memo{}
+	for k, v := range memo {
+		out[k] = v
+	}
+	for _, k := range keys {
+		delete(out, k)
+	}
+	return out
 }
 
 // isCode tells that a fault has a code; nil has none.

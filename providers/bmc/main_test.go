@@ -4,7 +4,12 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
 )
+
+// makers are the families whose simulators every table runs over.
+var makers = []string{bmctest.Generic, bmctest.IDRAC, bmctest.XCC, bmctest.AMI, bmctest.Supermicro}
 
 // TestMain lets more tests run at once than there are processors: those with
 // stalled requests wait, they do not compute.

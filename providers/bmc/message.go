@@ -2,6 +2,7 @@ package bmc
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -13,6 +14,7 @@ type message struct {
 	full       string // as sent
 	text       string
 	resolution string
+	args       []string
 }
 
 // messages reads the words of an error body; nil when there are none.
@@ -52,9 +54,30 @@ func extended(v any) []message {
 		full, _ := m["MessageId"].(string)
 		text, _ := m["Message"].(string)
 		resolution, _ := m["Resolution"].(string)
-		one := message{id: shortID(full), full: full, text: text, resolution: resolution}
+		one := message{id: shortID(full), full: full, text: text, resolution: resolution, args: argsOf(m["MessageArgs"])}
 		if full != "" || text != "" {
 			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// argsOf reads MessageArgs: an array of strings, of numbers, or a string that
+// looks like one.
+func argsOf(v any) []string {
+	if s, ok := v.(string); ok {
+		if json.Unmarshal([]byte(s), &v) != nil {
+			v = []any{s}
+		}
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil
+	}
+	var out []string
+	for _, item := range list {
+		if item != nil {
+			out = append(out, fmt.Sprint(item))
 		}
 	}
 	return out
@@ -98,10 +121,10 @@ func has(list []message, ids ...string) bool {
 // of the DMTF, Dell's event and error messages, AMI's and Supermicro's
 // registries.
 var (
-	idsPasswordChange = []string{"PasswordChangeRequired", "SWC1908", "RAC1260"}                                                                                         //nolint:gochecknoglobals // a constant table
-	idsSessionLimit   = []string{"SessionLimitExceeded", "RAC0218"}                                                                                                      //nolint:gochecknoglobals // a constant table
-	idsLocked         = []string{"AccountLockout", "AccountLockup", "ErrorAccountLocked"}                                                                                //nolint:gochecknoglobals // a constant table
-	idsBusy           = []string{"SYS518", "SWC0700", "RAC0508", "RAC0509", "LC060", "PatchInProgress", "ResourceInUse", "ServiceShuttingDown", "ServiceInUnknownState"} //nolint:gochecknoglobals // a constant table
+	idsPasswordChange = []string{"PasswordChangeRequired", "SWC1908", "RAC1260"}                                                                                                                                             //nolint:gochecknoglobals // a constant table
+	idsSessionLimit   = []string{"SessionLimitExceeded", "RAC0218"}                                                                                                                                                          //nolint:gochecknoglobals // a constant table
+	idsLocked         = []string{"AccountLockout", "AccountLockup", "ErrorAccountLocked"}                                                                                                                                    //nolint:gochecknoglobals // a constant table
+	idsBusy           = []string{"SYS518", "SWC0700", "RAC0508", "RAC0509", "LC060", "PatchInProgress", "ResourceInUse", "ServiceShuttingDown", "ServiceInUnknownState", "SYS431", "JCP030", "ActionInProgress", "WaitTime"} //nolint:gochecknoglobals // a constant table
 )
 
 const idBusyPrefix = "ServiceTemporarilyUnavailable" // Base, and AMI's …DueToHostBooting, …DueToMutex, …DueToBMCBooting

@@ -8,10 +8,20 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
+// ntpRule is how a family keeps time servers.
+type ntpRule struct {
+	most        int  // how many it holds; 0: not known
+	enableFirst bool // servers are refused while NTP is off
+}
+
+func ntpFacet() facet {
+	return facet{kind: ntpKind(), read: readNTP, set: setNTP, more: true}
+}
+
 // ntpKind keeps the time servers of the BMC and that it uses them.
 func ntpKind() plan.Kind {
 	return plan.Kind{
-		Name: kindNTP, Phase: plan.PhaseBMC,
+		Name: "bmc.ntp", Phase: plan.PhaseBMC,
 		Doc: "The time servers of the BMC.",
 		Want: func(t *plan.Target) []plan.Resource {
 			if !configured(t) || len(t.Settings.NTPServers) == 0 {
@@ -43,11 +53,11 @@ func readNTP(ctx context.Context, k *conn, t *plan.Target, want plan.Value) (pla
 	if fault != nil {
 		return plan.Null, nil, fault
 	}
-	if limit := k.tree.vendor.maxNTP; limit > 0 && len(serversOf(want)) > limit {
+	if limit := k.tree.family.ntp.most; limit > 0 && len(serversOf(want)) > limit {
 		return plan.Null, nil, k.fault(plan.CodeBMCUnsupported, request{method: "GET", path: d.path}, "the BMC of %s holds %d time servers and %d are wanted", k.device, limit, len(serversOf(want)))
 	}
 	seen := evidence{"url": k.base + d.path}
-	if k.tree.vendor.attributes {
+	if k.tree.family.attributes {
 		enabled := plan.Null
 		if word := d.text("Attributes", attrNTPEnable); word != "" {
 			enabled = plan.Bool(word == enabledWord)
@@ -61,15 +71,15 @@ func readNTP(ctx context.Context, k *conn, t *plan.Target, want plan.Value) (pla
 	return ntpValue(enabled, d.list("NTP", "NTPServers")), seen, nil
 }
 
-func setNTP(ctx context.Context, k *conn, t *plan.Target, want plan.Value) plan.Result {
+func setNTP(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, _ plan.Memo) plan.Result {
 	d, fault := k.ntpPlace(ctx, t)
 	if fault != nil {
 		return plan.Failed(fault)
 	}
-	servers := serversOf(want)
-	if k.tree.vendor.attributes {
+	servers := serversOf(step.After)
+	if k.tree.family.attributes {
 		attrs := map[string]string{attrNTPEnable: enabledWord}
-		for i := range k.tree.vendor.maxNTP {
+		for i := range k.tree.family.ntp.most {
 			server := ""
 			if i < len(servers) {
 				server = servers[i]
@@ -90,15 +100,23 @@ func setNTP(ctx context.Context, k *conn, t *plan.Target, want plan.Value) plan.
 	if len(body) == 0 {
 		return plan.Already()
 	}
-	return k.write(ctx, change{on: d, body: map[string]any{"NTP": body}, same: func(now document) bool {
+	first := k.tree.family.ntp.enableFirst && len(body) == 2
+	if first {
+		delete(body, "NTPServers")
+	}
+	r := k.write(ctx, change{on: d, body: map[string]any{"NTP": body}, same: func(now document) bool {
 		nowOn, nowKnown := now.yes("NTP", "ProtocolEnabled")
 		return nowOn == on && nowKnown == known && strings.Join(now.list("NTP", "NTPServers"), "\n") == strings.Join(have, "\n")
 	}})
+	if first {
+		return next(r, "NTP is on; its servers come next")
+	}
+	return r
 }
 
 // ntpPlace reads the resource that holds the time servers.
 func (k *conn) ntpPlace(ctx context.Context, t *plan.Target) (document, *plan.Fault) {
-	if k.tree.vendor.attributes {
+	if k.tree.family.attributes {
 		d, fault := k.attributes(ctx)
 		if fault == nil && (!d.key("Attributes", attrNTPEnable) || !d.key("Attributes", attrNTPServer+"1")) {
 			fault = k.fault(plan.CodeBMCUnsupported, request{method: "GET", path: d.path}, "the iDRAC of %s has no NTPConfigGroup attributes", k.device)
@@ -119,7 +137,7 @@ func (k *conn) ntpPlace(ctx context.Context, t *plan.Target) (document, *plan.Fa
 
 func (k *conn) attributeServers(d document) []string {
 	var out []string
-	for i := range k.tree.vendor.maxNTP {
+	for i := range k.tree.family.ntp.most {
 		if s := strings.TrimSpace(d.text("Attributes", attrNTPServer+strconv.Itoa(i+1))); s != "" {
 			out = append(out, s)
 		}

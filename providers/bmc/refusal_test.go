@@ -39,7 +39,7 @@ func TestRefusedWrites(t *testing.T) {
 		{"host is booting", 503, extendedInfo("Ami.1.0.ServiceTemporarilyUnavailableDueToHostBooting", "Booting."), plan.CodeBMCBusy, "Booting."},
 		{"busy in another status", 400, extendedInfo("Ami.1.0.ServiceTemporarilyUnavailableDueToMutex", "Mutex."), plan.CodeBMCBusy, "Mutex."},
 		{"password change", 403, extendedInfo("Base.1.18.PasswordChangeRequired", "Change it."), plan.CodeBMCPasswordChange, "Change it."},
-		{"a page", 500, "<html><h1>Internal error</h1></html>", plan.CodeBMCProtocol, "Internal error"},
+		{"a page", 500, "<html><h1>Internal error</h1></html>", plan.CodeBMCBusy, "Internal error"},
 		{"a page with 200", 200, "<html>It works</html>", plan.CodeBMCProtocol, "It works"},
 		{"never the right ETag", 412, extendedInfo("Base.1.18.PreconditionFailed", "The ETag did not match."), plan.CodeBMCRefused, "did not match"},
 	} {

@@ -10,7 +10,7 @@ import (
 // tree is what was proven since the last login, and what was found on the way.
 type tree struct {
 	root   document
-	vendor vendor
+	family family
 	system document
 	fresh  bool // the system was read in this call of Read or Run
 
@@ -44,9 +44,18 @@ func (k *conn) prove(ctx context.Context, t *plan.Target) *plan.Fault {
 	if fault := k.session(ctx, root); fault != nil {
 		return fault
 	}
-	found := &tree{root: root, vendor: vendorOf(root), fresh: true}
-	if found.system, fault = k.findSystem(ctx, root, t.Intent); fault != nil {
+	found := &tree{root: root, fresh: true}
+	sure := false
+	found.family, sure = familyOf(root)
+	if found.system, fault = k.findSystem(ctx, found, t.Intent); fault != nil {
 		return fault
+	}
+	if !sure {
+		m, fault := k.managerOf(ctx, found)
+		if fault != nil && k.login.token == "" && !k.login.basic {
+			return fault
+		}
+		found.family = familyOfParts(m, found.system)
 	}
 	if fault := k.identify(found, t.Intent); fault != nil {
 		return fault
@@ -65,7 +74,7 @@ func (k *conn) anonymous(ctx context.Context, r request) (*answer, *plan.Fault) 
 // findSystem gives the host's system: the one that the record names, else the
 // one there is. Makers list parts of a machine, and members that do not exist,
 // beside it.
-func (k *conn) findSystem(ctx context.Context, root document, intent *plan.Intent) (document, *plan.Fault) {
+func (k *conn) findSystem(ctx context.Context, found *tree, intent *plan.Intent) (document, *plan.Fault) {
 	if k.wanted != "" {
 		d, fault := k.get(ctx, k.wanted)
 		if fault != nil && fault.Code == plan.CodeBMCUnsupported {
@@ -74,7 +83,7 @@ func (k *conn) findSystem(ctx context.Context, root document, intent *plan.Inten
 		}
 		return d, fault
 	}
-	path := root.link("Systems")
+	path := found.root.link("Systems")
 	if path == "" {
 		path = rootPath + "Systems" // some roots have no links until the BMC is reset
 	}
@@ -106,7 +115,7 @@ func (k *conn) findSystem(ctx context.Context, root document, intent *plan.Inten
 			continue
 		case fault != nil:
 			return d, fault
-		case serialFits(d, intent.Serial, vendorOf(root)):
+		case serialFits(d, intent.Serial, found.family):
 			return d, nil
 		case d.key("Bios") || d.key("Boot"):
 			hosts = append(hosts, d)
@@ -122,8 +131,8 @@ func (k *conn) findSystem(ctx context.Context, root document, intent *plan.Inten
 // identify compares the serial number with NetBox's. A record or a BMC without
 // one proves nothing and stops nothing.
 func (k *conn) identify(found *tree, intent *plan.Intent) *plan.Fault {
-	serials := serialsOf(found.system, found.vendor)
-	if strings.TrimSpace(intent.Serial) == "" || len(serials) == 0 || serialFits(found.system, intent.Serial, found.vendor) {
+	serials := serialsOf(found.system, found.family)
+	if strings.TrimSpace(intent.Serial) == "" || len(serials) == 0 || serialFits(found.system, intent.Serial, found.family) {
 		return nil
 	}
 	return k.fault(plan.CodeBMCIdentity, request{method: "GET", path: found.system.path}, "the BMC at %s belongs to the machine with serial number %s; NetBox records %s for %s", k.base, cut(strings.Join(serials, " / "), 100), intent.Serial, k.device).
@@ -131,13 +140,9 @@ func (k *conn) identify(found *tree, intent *plan.Intent) *plan.Fault {
 }
 
 // serialsOf are the numbers by which a record may call the machine.
-func serialsOf(system document, v vendor) []string {
+func serialsOf(system document, f family) []string {
 	var out []string
-	keys := []string{"SerialNumber"}
-	if v.serviceTag {
-		keys = []string{"SKU", "SerialNumber"}
-	}
-	for _, key := range keys {
+	for _, key := range f.serials {
 		if s := strings.TrimSpace(system.text(key)); s != "" {
 			out = append(out, s)
 		}
@@ -145,9 +150,9 @@ func serialsOf(system document, v vendor) []string {
 	return out
 }
 
-func serialFits(system document, serial string, v vendor) bool {
+func serialFits(system document, serial string, f family) bool {
 	serial = strings.TrimSpace(serial)
-	for _, s := range serialsOf(system, v) {
+	for _, s := range serialsOf(system, f) {
 		if serial != "" && strings.EqualFold(s, serial) {
 			return true
 		}
@@ -167,41 +172,67 @@ func (k *conn) freshSystem(ctx context.Context) (document, *plan.Fault) {
 	return k.tree.system, nil
 }
 
-// manager gives the manager of the system: the one that the system names, the
-// one that serves Redfish, or the only one.
+// manager gives the manager of the system as it was when it was first needed.
 func (k *conn) manager(ctx context.Context) (document, *plan.Fault) {
-	if k.tree.manager != nil {
-		return *k.tree.manager, nil
+	return k.managerOf(ctx, k.tree)
+}
+
+// managerOf finds the manager: the one that the site file names, the one that
+// the system names, the one that serves Redfish, or the only one.
+func (k *conn) managerOf(ctx context.Context, found *tree) (document, *plan.Fault) {
+	if found.manager != nil {
+		return *found.manager, nil
 	}
-	path := ""
-	by := k.tree.system.links("Links", "ManagedBy")
-	serving := k.tree.root.link("Links", "ManagerProvidingService")
-	switch {
-	case len(by) == 1:
-		path = by[0]
-	case serving != "":
-		path = serving
-	case k.tree.root.link("Managers") != "":
-		all, fault := k.get(ctx, k.tree.root.link("Managers"))
-		if fault != nil {
-			return all, fault
-		}
-		var members []string
-		for _, m := range all.links("Members") {
-			if !strings.HasPrefix(name(m), "HGX_") {
-				members = append(members, m)
-			}
-		}
-		if len(members) != 1 {
-			return document{}, k.fault(plan.CodeBMCAmbiguous, request{method: "GET", path: all.path}, "the BMC of %s shows %d managers and none is surely its own", k.device, len(members))
-		}
-		path = members[0]
-	default:
-		return document{}, k.fault(plan.CodeBMCUnsupported, request{method: "GET", path: rootPath}, "the BMC of %s shows no manager", k.device)
+	path, fault := k.managerPath(ctx, found)
+	if fault != nil {
+		return document{}, fault
 	}
 	d, fault := k.get(ctx, path)
 	if fault == nil {
-		k.tree.manager = &d
+		found.manager = &d
 	}
 	return d, fault
+}
+
+func (k *conn) managerPath(ctx context.Context, found *tree) (string, *plan.Fault) {
+	wanted := ""
+	if s := k.client.settings.Generic; s != nil && found.family.name == genericFamily().name {
+		wanted = s.Manager
+	}
+	by := found.system.links("Links", "ManagedBy")
+	serving := found.root.link("Links", "ManagerProvidingService")
+	if wanted == "" && len(by) == 1 {
+		return by[0], nil
+	}
+	if wanted == "" && serving != "" {
+		return serving, nil
+	}
+	all := found.root.link("Managers")
+	if all == "" && len(by) == 0 {
+		return "", k.fault(plan.CodeBMCUnsupported, request{method: "GET", path: rootPath}, "the BMC of %s shows no manager", k.device)
+	}
+	members := by
+	if len(members) == 0 || wanted != "" {
+		d, fault := k.get(ctx, all)
+		if fault != nil {
+			return "", fault
+		}
+		members = d.links("Members")
+	}
+	var own []string
+	for _, m := range members {
+		if wanted != "" && name(m) == wanted {
+			return m, nil
+		}
+		if !strings.HasPrefix(name(m), "HGX_") {
+			own = append(own, m)
+		}
+	}
+	switch {
+	case wanted != "":
+		return "", k.fault(plan.CodeConfigInvalid, request{method: "GET", path: all}, "the BMC of %s has no manager %q, which bmc.generic.manager names", k.device, wanted)
+	case len(own) != 1:
+		return "", k.fault(plan.CodeBMCAmbiguous, request{method: "GET", path: all}, "the BMC of %s shows %d managers and none is surely its own", k.device, len(own))
+	}
+	return own[0], nil
 }

@@ -30,6 +30,9 @@ type conn struct {
 	base   string // scheme://host[:port]
 	wanted string // path of the system that the record names, "" when it names none
 
+	transport *http.Transport
+	shown     shown
+
 	mu       sync.Mutex
 	user     string
 	password plan.Secret
@@ -51,6 +54,7 @@ type answer struct {
 	header       http.Header
 	body         []byte
 	broken       error // the connection ended inside the body
+	change       bool  // of a request that changes a setting
 }
 
 // maxBody bounds an answer; the largest real ones are attribute tables of a few
@@ -63,6 +67,7 @@ type request struct {
 	header       map[string]string
 	body         any
 	basic        bool // send user and password
+	change       bool // it changes a setting: not a read, not a login
 	token        string
 }
 
@@ -105,7 +110,7 @@ func (k *conn) exchange(ctx context.Context, r request) (ans *answer, sent bool,
 		req.Header.Set(name, value)
 	}
 	k.client.requests.Add(1)
-	resp, err := k.client.transport.RoundTrip(req)
+	resp, err := k.transport.RoundTrip(req)
 	if err != nil {
 		k.tree = nil // whoever answers next has to prove that it is the same machine
 		return nil, wrote.Load(), k.noAnswer(ctx, r, err)
@@ -116,7 +121,7 @@ func (k *conn) exchange(ctx context.Context, r request) (ans *answer, sent bool,
 	if err == nil && len(body) > maxBody {
 		return nil, true, k.fault(plan.CodeBMCProtocol, r, "the BMC of %s sent an answer of more than %d MB", k.device, maxBody>>20)
 	}
-	return &answer{method: r.method, path: r.path, status: resp.StatusCode, header: resp.Header, body: body, broken: err}, true, nil
+	return &answer{method: r.method, path: r.path, status: resp.StatusCode, header: resp.Header, body: body, broken: err, change: r.change}, true, nil
 }
 
 // fault makes a fault that names the request. The text of an answer is added by
@@ -135,7 +140,7 @@ func (k *conn) noAnswer(ctx context.Context, r request, err error) *plan.Fault {
 	var record tls.RecordHeaderError
 	switch {
 	case certificate(err):
-		return k.fault(plan.CodeBMCTLS, r, "the certificate of the BMC of %s at %s is refused", k.device, k.base).Because(err)
+		return k.fault(plan.CodeBMCTLS, r, "the certificate of the BMC of %s at %s is refused", k.device, k.base).With("fingerprint", refusedPrint(err)).Because(err)
 	case errors.As(err, &record):
 		return k.fault(plan.CodeBMCTLS, r, "what answers for the BMC of %s at %s does not speak TLS", k.device, k.base).Because(err)
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -244,14 +249,29 @@ func (k *conn) judge(ans *answer) *plan.Fault {
 		return k.refusal(plan.CodeBMCLocked, ans, "the BMC of %s has locked the account", k.device)
 	case has(list, idsSessionLimit...):
 		return k.refusal(plan.CodeBMCSessionLimit, ans, "the BMC of %s has no free session", k.device)
-	case ans.status == http.StatusServiceUnavailable, ans.status == http.StatusTooManyRequests, busy(list):
-		return k.refusal(plan.CodeBMCBusy, ans, "the BMC of %s is busy", k.device)
 	case missing(ans.status):
 		return k.refusal(plan.CodeBMCUnsupported, ans, "the BMC of %s has no %s", k.device, cut(ans.path, 120))
+	case comeBack(ans, list):
+		f := k.refusal(plan.CodeBMCBusy, ans, "the BMC of %s is busy", k.device)
+		f.After = pauseOf(ans, 0)
+		return f
 	case ans.status >= 400 && ans.status < 500:
 		return k.refusal(plan.CodeBMCRefused, ans, "the BMC of %s refused %s %s", k.device, ans.method, cut(ans.path, 120))
 	}
 	return k.refusal(plan.CodeBMCProtocol, ans, "the BMC of %s answered %s %s with status %d", k.device, ans.method, cut(ans.path, 120), ans.status)
+}
+
+// comeBack tells that the BMC is busy, not refusing: it says so, or it answers a
+// change with a 5xx (an AMI does while its host boots), or a proxy or a half
+// started web server answers for it.
+func comeBack(ans *answer, list []message) bool {
+	if busy(list) || ans.status == http.StatusTooManyRequests || ans.status == http.StatusServiceUnavailable {
+		return true
+	}
+	if ans.status < 500 {
+		return false
+	}
+	return ans.change || !json.Valid(ans.body)
 }
 
 // missing tells that a resource or a method is not there.
@@ -262,9 +282,14 @@ func missing(status int) bool {
 // refusal makes a fault with the words of an answer.
 func (k *conn) refusal(code plan.Code, ans *answer, format string, args ...any) *plan.Fault {
 	f := k.fault(code, request{method: ans.method, path: ans.path}, format, args...).With("status", strconv.Itoa(ans.status))
-	said := words(messages(ans.body))
+	list := messages(ans.body)
+	said := words(list)
 	if said == "" {
 		said = string(ans.body)
+	}
+	if len(list) > 0 {
+		m := list[0]
+		f = f.With("message_id", k.clean(m.full)).With("message_args", k.clean(strings.Join(m.args, ", "))).With("resolution", k.clean(m.resolution))
 	}
 	return f.With("answer", k.clean(said)).With("retry_after", cut(ans.header.Get("Retry-After"), 40))
 }

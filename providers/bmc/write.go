@@ -19,6 +19,8 @@ type change struct {
 	// same tells that a newer reading of the resource still has what the change
 	// was decided on.
 	same func(document) bool
+	// at writes to this path instead.
+	at string
 	// direct writes to the resource itself although it names a settings object.
 	direct bool
 }
@@ -27,15 +29,21 @@ type change struct {
 // settings object, that is where DSP0266 wants writes to go.
 func (k *conn) write(ctx context.Context, c change) plan.Result {
 	path, etag := c.on.path, c.on.etag
-	if settings := c.on.link("@Redfish.Settings", "SettingsObject"); settings != "" && !c.direct {
+	if c.at != "" {
+		path = c.at
+	}
+	if settings := c.on.link("@Redfish.Settings", "SettingsObject"); settings != "" && !c.direct && c.at == "" {
 		s, fault := k.get(ctx, settings)
 		if fault != nil {
 			return plan.Failed(fault)
 		}
 		path, etag = s.path, s.etag
 	}
+	if k.tree.family.anyMatch {
+		etag = "*"
+	}
 	for attempt := 1; ; attempt++ {
-		r := request{method: http.MethodPatch, path: path, body: c.body}
+		r := request{method: http.MethodPatch, path: path, body: c.body, change: true}
 		if etag != "" {
 			r.header = map[string]string{"If-Match": etag}
 		}
@@ -90,7 +98,13 @@ func (k *conn) newerETag(ctx context.Context, c change, path string) (string, *p
 			return "", fault
 		}
 	}
-	return strings.TrimPrefix(d.etag, "W/"), nil
+	return strongForm(d.etag), nil
+}
+
+// strongForm is an ETag without what some servers add and then do not know again:
+// the mark of weakness, and "-gzip" of a packed answer.
+func strongForm(etag string) string {
+	return strings.Replace(strings.TrimPrefix(etag, "W/"), `-gzip"`, `"`, 1)
 }
 
 func keysOf(body map[string]any) string {
@@ -102,6 +116,14 @@ func keysOf(body map[string]any) string {
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// next asks for a further change after one that was taken.
+func next(r plan.Result, observed string) plan.Result {
+	if r.Outcome != plan.OutcomeDone {
+		return r
+	}
+	return plan.Wait(firstPause, observed, plan.Memo{})
 }
 
 // What a run remembers between two looks at a task.
@@ -161,10 +183,19 @@ func (k *conn) followTask(ctx context.Context, memo plan.Memo) plan.Result {
 	return plan.Wait(pauseOf(ans, pause), observed, plan.Memo{memoTask: memo[memoTask], memoPauses: strconv.Itoa(pauses + 1)})
 }
 
-// pauseOf is what the BMC asks for, within reason, else the given pause.
+// pauseOf is what the BMC asks for, within reason, else the given pause. Some say
+// it in a header, some as the argument of their message.
 func pauseOf(ans *answer, pause time.Duration) time.Duration {
-	if s, err := strconv.Atoi(ans.header.Get("Retry-After")); err == nil && s > 0 {
-		return min(time.Duration(s)*time.Second, time.Minute)
+	asked := []string{ans.header.Get("Retry-After")}
+	for _, m := range messages(ans.body) {
+		if strings.HasPrefix(m.id, idBusyPrefix) && len(m.args) > 0 {
+			asked = append(asked, m.args[0])
+		}
+	}
+	for _, text := range asked {
+		if s, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && s > 0 {
+			return min(time.Duration(s)*time.Second, time.Minute)
+		}
 	}
 	return pause
 }

@@ -1,6 +1,7 @@
 package bmctest
 
 import (
+	"crypto/tls"
 	"net/http"
 	"os"
 	"strings"
@@ -10,16 +11,10 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// The makers of BMCs.
-const (
-	Generic = "generic"
-	IDRAC   = "idrac"
-)
-
 // Machine is a server and its BMC as it is at the beginning.
 type Machine struct {
 	Name   string // the name under which requests are recorded
-	Vendor string // Generic or IDRAC; default Generic
+	Vendor string // one of the makers; default Generic
 	// Serial is SerialNumber of the system. ServiceTag is what a Dell calls by
 	// that name (SKU); default Serial.
 	Serial     string
@@ -32,6 +27,8 @@ type Machine struct {
 	Hostname   string // default as makers ship them
 	NTPEnabled bool
 	NTPServers []string
+	StaticIP   bool           // the BMC's interface does not ask DHCP
+	BIOS       map[string]any // attributes that differ from what machines of the maker begin with
 
 	NICs []NIC // in slot order
 	// FirstNIC is which NIC (from 1) is first in the boot order; 0: the disk is.
@@ -43,7 +40,23 @@ type Machine struct {
 }
 
 // NIC is a network port of the host.
-type NIC struct{ MAC plan.MAC }
+type NIC struct {
+	MAC plan.MAC
+	// Link overrides properties of the NIC as the BMC shows it: LinkStatus,
+	// SpeedMbps, Status. Absent leaves one out.
+	Link map[string]any
+}
+
+// Absent stands for a property that the BMC does not show.
+const Absent = absent
+
+const absent = "\x00absent"
+
+// What an iDRAC does with changes of single boot options.
+const (
+	OptionsMerge  = "merge"  // each becomes part of one job
+	OptionsRefuse = "refuse" // the first makes a job, which refuses the next; the empty word: stored, committed by the order's job
+)
 
 // Profile is how a BMC behaves beside what its maker sets.
 type Profile struct {
@@ -69,6 +82,38 @@ type Profile struct {
 	// SettingsObject puts writes of a generic BMC's resources to …/Settings.
 	SettingsObject bool
 
+	BootTime    time.Duration // how long POST takes
+	NoOS        bool          // nobody hears the power button
+	RestartTime time.Duration // how long the BMC answers nothing after its own reset
+	WarmupTime  time.Duration // and how long after that it answers 503 to all but the root
+	// NewCertificate: the BMC makes itself a new certificate when it is reset.
+	NewCertificate bool
+
+	// The Lifecycle Controller of an iDRAC.
+	JobPolls          int    // looks until a job is scheduled
+	JobsNeverSchedule bool   // it stays New
+	JobFails          bool   // it fails at the boot
+	NoJobLocation     bool   // a change is accepted without naming its job
+	OptionJobs        string // OptionsMerge, OptionsRefuse or empty
+	BIOSEcho          bool   // /Bios shows values before they are applied
+	BootOnSettings    bool   // iDRAC 10: the order is written at /Settings only
+	NoSystemSettings  bool   // firmware 6: the system names no settings object
+
+	BIOSIgnored    []string // attributes that are accepted and not applied
+	BootIgnored    bool     // an order that is accepted and not applied
+	NoBIOS         bool
+	NoHostNICs     bool   // the system lists no interfaces
+	NoNetworkOrder bool   // XCC: no network boot order
+	KCSWords       bool   // XCC: KCSEnabled is a word
+	NoSyslog       bool   // no licence: it is not there
+	NoLicence      bool   // Supermicro: it is there and refused
+	BoardVendor    string // AMI: Vendor of the root
+	NullVendor     bool   // Supermicro: Vendor is null
+	NoVendor       bool   // generic: neither Vendor nor Product
+	// NoGracefulRestart: the host's reset knows the hard types only.
+	NoGracefulRestart bool
+	Refuse            string // every change is refused with this message
+
 	ReadOnly           bool // interface and network protocol take no PATCH
 	NoHostname         bool // neither has a HostName
 	HostnameOnProtocol bool // the interface has none
@@ -88,7 +133,8 @@ func (m Machine) withDefaults() Machine {
 	if m.Vendor == "" {
 		m.Vendor = Generic
 	}
-	if m.Vendor != Generic && m.Vendor != IDRAC {
+	made, ok := makers()[m.Vendor]
+	if !ok {
 		panic("bmctest: no such maker: " + m.Vendor)
 	}
 	if m.Name == "" || m.User == "" || m.Password == "" || m.FirstNIC > len(m.NICs) {
@@ -98,21 +144,25 @@ func (m Machine) withDefaults() Machine {
 		m.ServiceTag = m.Serial
 	}
 	if m.Model == "" {
-		m.Model = map[string]string{Generic: "Example Server", IDRAC: "PowerEdge XE9680"}[m.Vendor]
+		m.Model = made.model
 	}
 	if m.Hostname == "" {
-		m.Hostname = map[string]string{Generic: "bmc", IDRAC: "idrac-" + m.ServiceTag}[m.Vendor]
+		m.Hostname = "bmc"
+		if m.Vendor == IDRAC {
+			m.Hostname = "idrac-" + m.ServiceTag
+		}
 	}
 	p := &m.Profile
 	if p.MaxSessions == 0 {
 		p.MaxSessions = 8
 	}
 	if p.SessionTimeout == 0 {
-		p.SessionTimeout = map[string]time.Duration{Generic: 5 * time.Minute, IDRAC: 30 * time.Minute}[m.Vendor]
+		p.SessionTimeout = made.idle
 	}
 	if p.LockAfter == 0 {
-		p.LockAfter = map[string]int{Generic: 5, IDRAC: 3}[m.Vendor]
+		p.LockAfter = made.lockAfter
 	}
+	p.RequireIfMatch = p.RequireIfMatch || made.ifMatch
 	if p.LockFor == 0 {
 		p.LockFor = time.Minute
 	}
@@ -127,6 +177,7 @@ type BMC struct {
 	URL string // https://127.0.0.1:port
 
 	server *Server
+	maker  maker
 	name   string
 	port   int
 
@@ -135,13 +186,36 @@ type BMC struct {
 	http      *http.Server
 	serving   sync.WaitGroup
 
+	certs sync.Mutex       // guards cert
+	cert  *tls.Certificate // nil: the fleet's
+
 	mu       sync.Mutex // guards all below
 	machine  Machine
 	hostname string
 	ntp      ntpState
-	powered  bool
-	firstNIC int
+	dhcp     bool
 	asset    string
+	values   map[string]any // settings that are one value
+	attrs    map[string]any // of an iDRAC
+	host     hostState
+
+	bios, pendingBIOS map[string]any
+	options           []option
+	order             []string
+	pendingOrder      []string
+	disabled          map[string]bool // by reference
+	pendingOff        map[string]bool
+	jobs              []*job
+	nextJob           int
+	recipients        map[string]object // of an XCC
+	slots, nextSlots  []string          // XCC's network boot order
+	listed            bool              // XCC: its boot settings were listed
+
+	restarts      int
+	restarted     time.Time
+	away, warming time.Time // the BMC itself starts
+	lcPolls       int       // looks that find the Lifecycle Controller not ready
+
 	late     []lateChange
 	sessions map[string]*session // by id
 	nextID   int
@@ -162,11 +236,27 @@ type lateChange struct {
 }
 
 func newBMC(s *Server, m Machine) *BMC {
-	return &BMC{
-		server: s, name: m.Name, reserved: -1, machine: m, hostname: m.Hostname, powered: !m.PoweredOff, firstNIC: m.FirstNIC,
+	b := &BMC{
+		server: s, maker: makers()[m.Vendor], name: m.Name, reserved: -1, machine: m, hostname: m.Hostname, dhcp: !m.StaticIP,
 		ntp:      ntpState{m.NTPEnabled, append([]string(nil), m.NTPServers...)},
-		sessions: map[string]*session{}, tasks: map[string]*task{},
+		sessions: map[string]*session{}, tasks: map[string]*task{}, recipients: map[string]object{}, disabled: map[string]bool{}, pendingOff: map[string]bool{},
+		values: map[string]any{
+			"http": true, "ssh": true, "ipmi": false, "ssdp": true, "snmp": true, "tls": "TLSLevel1_0", "rollback": true, "kcs": true, "offset": "-05:00",
+			"lockout": 0, "lockoutfor": 0, "rmedia": false, "syslog": false, "syslogserver": "", "syslogport": 0, "zone": "(UTC-06:00) Central Time",
+		},
 	}
+	if m.Profile.KCSWords {
+		b.values["kcs"] = "Enabled"
+	}
+	b.host.powered, b.host.last, b.restarted = !m.PoweredOff, s.opt.Now(), s.opt.Now()
+	b.startDell()
+	b.startBIOS()
+	b.makeOptions()
+	b.order = b.orderFrom(m.FirstNIC)
+	for i := range m.NICs {
+		b.slots = append(b.slots, b.slot(i))
+	}
+	return b
 }
 
 func newFile(fd int) *os.File { return os.NewFile(uintptr(fd), "bmctest") }
@@ -205,13 +295,6 @@ func (b *BMC) NTP() (enabled bool, servers []string) {
 		}
 	}
 	return b.ntp.enabled, servers
-}
-
-// Powered tells whether the host is on.
-func (b *BMC) Powered() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.powered
 }
 
 // Sessions is how many sessions are open.
@@ -266,11 +349,30 @@ func (b *BMC) SetNTP(enabled bool, servers ...string) {
 	b.ntp = ntpState{enabled, append([]string(nil), servers...)}
 }
 
-// SetFirstNIC puts a NIC (from 1) first in the boot order, or the disk (0).
-func (b *BMC) SetFirstNIC(nic int) {
+// Value is a setting that is one value: http, ssh, ssdp, snmp, ipmi, tls, kcs,
+// rollback, lockout, lockoutfor, rmedia, syslog, syslogserver, syslogport, zone,
+// offset.
+func (b *BMC) Value(name string) any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.firstNIC = nic
+	b.settle()
+	return b.values[name]
+}
+
+// Attribute is an attribute of an iDRAC.
+func (b *BMC) Attribute(name string) any {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle()
+	return b.attributes()[name]
+}
+
+// DHCP tells whether the BMC's interface asks DHCP for its address.
+func (b *BMC) DHCP() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle()
+	return b.dhcp
 }
 
 func trimSlash(path string) string {

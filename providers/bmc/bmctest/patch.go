@@ -3,6 +3,7 @@ package bmctest
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,9 +18,8 @@ var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$
 // names or, one level down, NAME/NAME; nil when the resource takes none.
 func (b *BMC) writable(path string) map[string]setter {
 	p := b.machine.Profile
-	onSettings := p.SettingsObject && b.machine.Vendor == Generic
 	base := path
-	if onSettings {
+	if p.SettingsObject && b.machine.Vendor == Generic && (strings.HasPrefix(path, b.interfacePath()) || strings.HasPrefix(path, b.protocolPath())) {
 		base = strings.TrimSuffix(path, "/Settings")
 		if base == path {
 			return nil // the resource itself takes none then
@@ -28,25 +28,87 @@ func (b *BMC) writable(path string) map[string]setter {
 	switch {
 	case p.ReadOnly:
 		return nil
-	case base == b.interfacePath() && !p.NoHostname && !p.HostnameOnProtocol:
-		return map[string]setter{"HostName": b.setHostname}
-	case base == b.protocolPath():
-		set := map[string]setter{"NTP/ProtocolEnabled": b.setNTPEnabled, "NTP/NTPServers": b.setNTPServers}
-		if b.machine.Vendor == IDRAC {
-			set = map[string]setter{"NTP/ProtocolEnabled": without, "NTP/NTPServers": without}
-		}
-		if !p.NoHostname {
+	case base == b.interfacePath():
+		set := map[string]setter{"DHCPv4/DHCPEnabled": b.setDHCP}
+		if !p.NoHostname && !p.HostnameOnProtocol {
 			set["HostName"] = b.setHostname
 		}
 		return set
-	case b.machine.Vendor == IDRAC && path == b.attributesPath():
-		set := map[string]setter{"Attributes/NIC.1.DNSRacName": b.setHostname, "Attributes/NTPConfigGroup.1.NTPEnable": b.setNTPWord}
-		for i := range 3 {
-			set["Attributes/NTPConfigGroup.1.NTP"+strconv.Itoa(i+1)] = func(v any) (func(), string) { return b.setNTPSlot(i, v) }
-		}
-		return set
+	case base == b.protocolPath():
+		return b.protocolSetters()
+	case path == rootPath+"/AccountService" && b.machine.Vendor != IDRAC:
+		return map[string]setter{"AccountLockoutThreshold": b.count("lockout", 0, 16), "AccountLockoutDuration": b.count("lockoutfor", 0, 86400)}
 	}
-	return nil
+	return b.maker.change(b, path)
+}
+
+func (b *BMC) protocolSetters() map[string]setter {
+	set := map[string]setter{
+		"NTP/ProtocolEnabled": b.setNTPEnabled, "NTP/NTPServers": b.setNTPServers,
+		"HTTP/ProtocolEnabled": b.flag("http"), "SSH/ProtocolEnabled": b.flag("ssh"), "IPMI/ProtocolEnabled": b.flag("ipmi"), "SNMP/ProtocolEnabled": b.flag("snmp"),
+	}
+	switch b.machine.Vendor {
+	case IDRAC:
+		set = map[string]setter{"NTP/ProtocolEnabled": without, "NTP/NTPServers": without, "IPMI/ProtocolEnabled": b.flag("ipmi")}
+	case XCC:
+		set["SNMP/EnableSNMPv3"] = b.flag("snmp")
+		delete(set, "SNMP/ProtocolEnabled")
+	default:
+		set["SSDP/ProtocolEnabled"] = b.flag("ssdp")
+	}
+	if !b.machine.Profile.NoHostname {
+		set["HostName"] = b.setHostname
+	}
+	return set
+}
+
+func (b *BMC) setDHCP(v any) (func(), string) {
+	on, ok := v.(bool)
+	if !ok {
+		return nil, "PropertyValueTypeError"
+	}
+	return func() { b.dhcp = on }, ""
+}
+
+// flag, choice, line and count are settings that are one value.
+func (b *BMC) flag(name string) setter {
+	return func(v any) (func(), string) {
+		if _, ok := v.(bool); !ok {
+			return nil, "PropertyValueTypeError"
+		}
+		return func() { b.values[name] = v }, ""
+	}
+}
+
+func (b *BMC) choice(name string, words ...string) setter {
+	return func(v any) (func(), string) {
+		if !slices.Contains(words, text(v)) {
+			return nil, "PropertyValueNotInList"
+		}
+		return func() { b.values[name] = v }, ""
+	}
+}
+
+func (b *BMC) line(name string) setter {
+	return func(v any) (func(), string) {
+		if _, ok := v.(string); !ok {
+			return nil, "PropertyValueTypeError"
+		}
+		return func() { b.values[name] = v }, ""
+	}
+}
+
+func (b *BMC) count(name string, low, up float64) setter {
+	return func(v any) (func(), string) {
+		n, ok := v.(float64)
+		if !ok {
+			return nil, "PropertyValueTypeError"
+		}
+		if n < low || n > up {
+			return nil, "PropertyValueNotInList"
+		}
+		return func() { b.values[name] = int(n) }, ""
+	}
 }
 
 // without takes a value and does nothing with it, as the standard NTP resource
@@ -91,30 +153,6 @@ func (b *BMC) setNTPServers(v any) (func(), string) {
 	return func() { b.ntp.servers = servers }, ""
 }
 
-func (b *BMC) setNTPWord(v any) (func(), string) {
-	switch v {
-	case "Enabled", "Disabled":
-		return func() { b.ntp.enabled = v == "Enabled" }, ""
-	}
-	return nil, "PropertyValueNotInList"
-}
-
-func (b *BMC) setNTPSlot(i int, v any) (func(), string) {
-	s, ok := v.(string)
-	if !ok {
-		return nil, "PropertyValueTypeError"
-	}
-	if len(s) > 255 || strings.ContainsAny(s, " /") {
-		return nil, "PropertyValueFormatError"
-	}
-	return func() {
-		for len(b.ntp.servers) < 3 {
-			b.ntp.servers = append(b.ntp.servers, "")
-		}
-		b.ntp.servers[i] = s
-	}, ""
-}
-
 func (b *BMC) patch(w http.ResponseWriter, r *http.Request, doc object, writable map[string]setter) {
 	if match := r.Header.Get("If-Match"); match != "" {
 		if match != "*" && strings.TrimPrefix(match, "W/") != strings.TrimPrefix(b.etag(doc), "W/") {
@@ -122,11 +160,23 @@ func (b *BMC) patch(w http.ResponseWriter, r *http.Request, doc object, writable
 			return
 		}
 	} else if b.machine.Profile.RequireIfMatch {
-		b.refuse(w, http.StatusPreconditionRequired, b.base("PreconditionRequired"), "A precondition header or annotation is required to change this resource.", "Try the operation again using an If-Match or If-None-Match header and appropriate ETag.")
+		id := b.base("PreconditionRequired")
+		if b.machine.Vendor == AMI {
+			id = "Ami.1.0.PreconditionHeaderMissing"
+		}
+		b.refuse(w, http.StatusPreconditionRequired, id, "A precondition header or annotation is required to change this resource.", "Try the operation again using an If-Match or If-None-Match header and appropriate ETag.")
 		return
 	}
 	body, ok := b.body(w, r)
 	if !ok {
+		return
+	}
+	path := trimSlash(r.URL.Path)
+	if b.machine.Profile.Refuse != "" {
+		b.refuse(w, http.StatusBadRequest, b.base(b.machine.Profile.Refuse), "The change is refused.", "None.")
+		return
+	}
+	if b.machine.Vendor == AMI && b.amiAnswer(w, path, doc, body) || b.machine.Vendor == Supermicro && b.smcAnswer(w, path, doc, body) {
 		return
 	}
 	stores, ok := b.check(w, doc, writable, body)
@@ -137,6 +187,13 @@ func (b *BMC) patch(w http.ResponseWriter, r *http.Request, doc object, writable
 		for _, store := range stores {
 			store()
 		}
+	}
+	if b.machine.Vendor == IDRAC && b.dellAnswer(w, path, body, apply) {
+		return
+	}
+	if b.machine.Vendor == AMI && path == b.protocolPath() && tooManyServers(body) {
+		b.startTask(w, nil) // it fails later
+		return
 	}
 	switch {
 	case b.machine.Profile.Tasks:
@@ -179,8 +236,8 @@ func (b *BMC) check(w http.ResponseWriter, doc object, writable map[string]sette
 					return false
 				}
 				stores = append(stores, store)
-			case prefix == "" && nested && known:
-				if !visit(key+"/", have[key], inner) {
+			case nested && known && strings.Count(prefix, "/") < 2:
+				if !visit(prefix+key+"/", have[key], inner) {
 					return false
 				}
 			case known:
@@ -221,6 +278,12 @@ func (b *BMC) propertyError(w http.ResponseWriter, message, property string) {
 	}})
 }
 
+func tooManyServers(body object) bool {
+	ntp, _ := body["NTP"].(object)
+	servers, _ := ntp["NTPServers"].([]any)
+	return len(servers) > 2
+}
+
 // task is a change that takes its time.
 type task struct {
 	polls int // looks that still find it running
@@ -249,7 +312,7 @@ func (b *BMC) taskDoc(id string) object {
 	case t.polls > 0:
 		t.polls--
 		t.state = "Running"
-	case b.machine.Profile.TaskFails:
+	case b.machine.Profile.TaskFails || t.apply == nil:
 		t.state = "Exception"
 	default:
 		t.state = "Completed"

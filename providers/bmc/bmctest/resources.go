@@ -27,44 +27,12 @@ func collection(path, kind string, members ...string) object {
 
 const rootPath = "/redfish/v1"
 
-// ids are the maker's own names of the parts of the tree.
-func (b *BMC) systemPath() string {
-	if b.machine.Vendor == IDRAC {
-		return rootPath + "/Systems/System.Embedded.1"
-	}
-	return rootPath + "/Systems/system"
-}
-
-func (b *BMC) managerPath() string {
-	if b.machine.Vendor == IDRAC {
-		return rootPath + "/Managers/iDRAC.Embedded.1"
-	}
-	return rootPath + "/Managers/bmc"
-}
-
-func (b *BMC) interfacePath() string {
-	if b.machine.Vendor == IDRAC {
-		return b.managerPath() + "/EthernetInterfaces/NIC.1"
-	}
-	return b.managerPath() + "/EthernetInterfaces/eth0"
-}
-
-func (b *BMC) protocolPath() string { return b.managerPath() + "/NetworkProtocol" }
-
-func (b *BMC) attributesPath() string {
-	return b.managerPath() + "/Oem/Dell/DellAttributes/iDRAC.Embedded.1"
-}
-
-// fqdd is the iDRAC's name of a host NIC.
-func fqdd(i int) string { return fmt.Sprintf("NIC.Integrated.1-%d-1", i+1) }
-
-func (b *BMC) functionPath(i int) string {
-	return rootPath + "/Chassis/System.Embedded.1/NetworkAdapters/NIC.Integrated.1/NetworkDeviceFunctions/" + fqdd(i)
-}
-
 func (b *BMC) nicID(i int) string {
-	if b.machine.Vendor == IDRAC {
+	switch b.machine.Vendor {
+	case IDRAC:
 		return fqdd(i)
+	case XCC:
+		return "NIC" + number(i+1)
 	}
 	return "eth" + strconv.Itoa(i)
 }
@@ -98,9 +66,15 @@ func (b *BMC) resource(path string) object {
 	case system:
 		return b.system()
 	case system + "/EthernetInterfaces":
+		if p.NoHostNICs {
+			return nil
+		}
 		var members []string
 		for i := range b.machine.NICs {
 			members = append(members, path+"/"+b.nicID(i))
+		}
+		if b.machine.Vendor == XCC {
+			members = append(members, path+"/ToManager") // the host's way to the BMC
 		}
 		return collection(path, "EthernetInterface", members...)
 	case rootPath + "/Managers":
@@ -109,8 +83,8 @@ func (b *BMC) resource(path string) object {
 		return b.manager()
 	case manager + "/EthernetInterfaces":
 		members := []string{b.interfacePath()}
-		if b.machine.Vendor == Generic {
-			members = append(members, path+"/hostusb0") // the host's way to the BMC
+		if b.hostUSB() != "" {
+			members = append(members, path+"/"+b.hostUSB()) // the host's way to the BMC
 		}
 		return collection(path, "EthernetInterface", members...)
 	case b.interfacePath():
@@ -136,40 +110,79 @@ func (b *BMC) resource(path string) object {
 		return b.hostNIC(path)
 	}
 	if strings.HasPrefix(path, system+"/BootOptions") && !p.NoBootOptions {
-		return b.boot(path)
+		return b.bootResource(path)
 	}
-	if b.machine.Vendor == IDRAC {
-		return b.dell(path)
+	if d := b.biosResource(path); d != nil {
+		return d
 	}
-	return b.openBMC(path)
+	if d := b.common(path); d != nil {
+		return d
+	}
+	return b.maker.resource(b, path)
 }
 
-// openBMC are the resources that only the generic BMC has.
-func (b *BMC) openBMC(path string) object {
+// hostUSB is the id of the interface that leads to the host, "" where none is shown.
+func (b *BMC) hostUSB() string {
+	return map[string]string{Generic: "hostusb0", XCC: "ToHost", AMI: "hostusb0"}[b.machine.Vendor]
+}
+
+// common are resources that several makers have.
+func (b *BMC) common(path string) object {
 	manager := b.managerPath()
 	switch path {
-	case manager + "/EthernetInterfaces/hostusb0":
-		return object{"@odata.id": path, "@odata.type": "#EthernetInterface.v1_9_0.EthernetInterface", "Id": "hostusb0", "Name": "Manager Ethernet Interface", "HostName": "", "IPv4Addresses": []any{object{"Address": "169.254.0.17"}}}
+	case manager + "/EthernetInterfaces/" + b.hostUSB():
+		return object{"@odata.id": path, "@odata.type": "#EthernetInterface.v1_9_0.EthernetInterface", "Id": last(path), "Name": "Manager Ethernet Interface", "HostName": "", "IPv4Addresses": []any{object{"Address": "169.254.0.17"}}}
 	case manager + "/HostInterfaces":
+		if b.hostUSB() == "" {
+			return nil
+		}
 		return collection(path, "HostInterface", path+"/0")
 	case manager + "/HostInterfaces/0":
-		return object{"@odata.id": path, "@odata.type": "#HostInterface.v1_3_0.HostInterface", "Id": "0", "Name": "Host Interface", "ManagerEthernetInterface": link(manager + "/EthernetInterfaces/hostusb0")}
-	case b.interfacePath() + "/Settings":
-		if b.machine.Profile.SettingsObject {
-			d := b.ethernet()
-			d["@odata.id"] = path
-			delete(d, "@Redfish.Settings")
-			return d
+		if b.hostUSB() == "" {
+			return nil
 		}
-	case b.protocolPath() + "/Settings":
-		if b.machine.Profile.SettingsObject && !b.machine.Profile.NoNetworkProtocol {
-			d := b.protocol()
-			d["@odata.id"] = path
-			delete(d, "@Redfish.Settings")
-			return d
+		return object{"@odata.id": path, "@odata.type": "#HostInterface.v1_3_0.HostInterface", "Id": "0", "Name": "Host Interface", "ManagerEthernetInterface": link(manager + "/EthernetInterfaces/" + b.hostUSB())}
+	case manager + "/ResetActionInfo":
+		if !b.maker.resetInfo {
+			return nil
 		}
+		return actionInfo(path, b.maker.managerResets)
+	case b.systemPath() + "/ResetActionInfo":
+		if !b.maker.resetInfo {
+			return nil
+		}
+		return actionInfo(path, b.hostResets())
+	case rootPath + "/AccountService":
+		return object{"@odata.id": path, "@odata.type": "#AccountService.v1_10_0.AccountService", "Id": "AccountService", "Name": "Account Service", "ServiceEnabled": true,
+			"AccountLockoutThreshold": b.values["lockout"], "AccountLockoutDuration": b.values["lockoutfor"], "MinPasswordLength": 8, "MaxPasswordLength": 20}
 	}
 	return nil
+}
+
+func actionInfo(path string, types []any) object {
+	return object{"@odata.id": path, "@odata.type": "#ActionInfo.v1_1_2.ActionInfo", "Id": "ResetActionInfo", "Name": "ResetActionInfo",
+		"Parameters": []any{object{"Name": "ResetType", "Required": true, "DataType": "String", "AllowableValues": types}}}
+}
+
+func (b *BMC) hostResets() []any {
+	var out []any
+	for _, t := range resetTypes() {
+		if t != "GracefulRestart" || !b.machine.Profile.NoGracefulRestart {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// reset is the Actions entry of a Reset.
+func (b *BMC) reset(kind, path string, types []any) object {
+	d := object{"target": path + "/Actions/" + kind + ".Reset"}
+	if b.maker.resetInfo {
+		d["@Redfish.ActionInfo"] = link(path + "/ResetActionInfo")
+	} else {
+		d["ResetType@Redfish.AllowableValues"] = types
+	}
+	return object{"#" + kind + ".Reset": d}
 }
 
 func (b *BMC) root() object {
@@ -180,19 +193,14 @@ func (b *BMC) root() object {
 	d := object{
 		"@odata.id": rootPath, "@odata.type": "#ServiceRoot.v1_15_0.ServiceRoot", "Id": "RootService", "Name": "Root Service", "RedfishVersion": "1.17.0",
 		"Systems": link(prefix + "Systems"), "Managers": link(prefix + "Managers"), "Chassis": link(prefix + "Chassis"), "Tasks": link(prefix + "TaskService"),
-		"UUID": "00000000-0000-0000-0000-000000000001", "Vendor": "OpenBMC", "Product": "Example BMC",
-		"Links": object{"ManagerProvidingService": link(b.managerPath())},
+		"UUID": "00000000-0000-0000-0000-000000000001", "AccountService": link(prefix + "AccountService"), "Registries": link(prefix + "Registries"),
+		"Links": object{},
 	}
 	if !b.machine.Profile.NoSessions {
 		d["SessionService"] = link(prefix + "SessionService")
 		d["Links"].(object)["Sessions"] = link(prefix + strings.TrimPrefix(sessionsPath, rootPath+"/"))
 	}
-	if b.machine.Vendor == IDRAC {
-		d["Vendor"], d["Product"], d["RedfishVersion"] = "Dell", "Integrated Dell Remote Access Controller", "1.18.0"
-		d["Oem"] = object{"Dell": object{"@odata.type": "#DellServiceRoot.v1_0_0.DellServiceRoot", "ServiceTag": b.machine.ServiceTag, "IsBranded": 0}}
-		delete(d, "UUID")
-		delete(d["Links"].(object), "ManagerProvidingService")
-	}
+	b.maker.root(b, d)
 	return d
 }
 
@@ -201,90 +209,78 @@ func (b *BMC) system() object {
 	d := object{
 		"@odata.id": p, "@odata.type": "#ComputerSystem.v1_20_1.ComputerSystem", "Id": last(p), "Name": "System", "SystemType": "Physical",
 		"Manufacturer": "Example", "Model": b.machine.Model, "SerialNumber": b.machine.Serial, "SKU": "EX-1000", "AssetTag": b.asset,
-		"PowerState": power(b.powered), "Status": object{"State": "Enabled", "Health": "OK"}, "HostName": nil,
+		"PowerState": power(b.host.powered), "Status": object{"State": "Enabled", "Health": "OK"}, "HostName": nil, "LastResetTime": b.host.last.UTC().Format("2006-01-02T15:04:05+00:00"),
 		"EthernetInterfaces": link(p + "/EthernetInterfaces"),
 		"Links":              object{"ManagedBy": links(b.managerPath()), "ManagedBy@odata.count": 1},
-		"Actions": object{"#ComputerSystem.Reset": object{
-			"target": p + "/Actions/ComputerSystem.Reset", "ResetType@Redfish.AllowableValues": resetTypes,
-		}},
-		"Boot": object{"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideMode": "UEFI", "BootSourceOverrideTarget": "None"},
+		"Actions":            b.reset("ComputerSystem", p, b.hostResets()),
+		"Boot":               object{"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideMode": "UEFI", "BootSourceOverrideTarget": "None"},
+	}
+	if !b.machine.Profile.NoBIOS {
+		d["Bios"] = link(b.biosPath())
 	}
 	if b.machine.Vendor == IDRAC {
 		d["Manufacturer"], d["SKU"] = "Dell Inc.", b.machine.ServiceTag
-		d["Bios"] = link(p + "/Bios")
-		d["@Redfish.Settings"] = object{"@odata.type": "#Settings.v1_3_5.Settings", "SettingsObject": link(p + "/Settings"), "SupportedApplyTimes": []any{"OnReset"}}
+	}
+	if b.machine.Vendor == IDRAC || b.machine.Vendor == Generic {
+		state := "OSRunning"
+		switch {
+		case b.inPOST():
+			state = "OSBootStarted"
+		case b.machine.Profile.NoOS || !b.host.powered:
+			state = "None"
+		}
+		if b.inPOST() {
+			state = "SystemHardwareInitializationComplete"
+		}
+		d["BootProgress"] = object{"LastState": state}
+	}
+	if b.machine.Vendor == XCC {
+		d["Oem"] = object{"Lenovo": object{"@odata.type": "#LenovoComputerSystem.v1_0_0.LenovoSystemProperties", "SystemStatus": b.systemStatus()}}
+	}
+	if b.maker.settings != "" && (b.machine.Vendor != IDRAC || !b.machine.Profile.NoSystemSettings) {
+		d["@Redfish.Settings"] = object{"@odata.type": "#Settings.v1_3_5.Settings", "SettingsObject": link(p + "/" + b.maker.settings), "SupportedApplyTimes": []any{"OnReset"}}
 	}
 	if !b.machine.Profile.NoBootOptions {
-		order := b.bootOrder()
 		boot := d["Boot"].(object)
-		boot["BootOrder"], boot["BootOptions"] = order, link(p+"/BootOptions")
+		boot["BootOrder"], boot["BootOptions"] = b.bootProperties(false)["BootOrder"], link(p+"/BootOptions")
 	}
 	return d
 }
 
-func power(on bool) string {
-	if on {
-		return "On"
+// systemStatus is Lenovo's word for how far the host has come.
+func (b *BMC) systemStatus() string {
+	switch {
+	case !b.host.powered:
+		return "SystemPowerOff_StateUnknown"
+	case b.inPOST():
+		return "SystemOn_StartingUEFI"
+	case b.machine.Profile.NoOS:
+		return "SystemInUEFI"
 	}
-	return "Off"
-}
-
-// bootOrder puts the chosen option first and keeps the rest. Option 0 is the
-// disk, option n the n-th NIC.
-func (b *BMC) bootOrder() []any {
-	order := []any{reference(b.firstNIC)}
-	for i := range len(b.machine.NICs) + 1 {
-		if i != b.firstNIC {
-			order = append(order, reference(i))
-		}
-	}
-	return order
-}
-
-func reference(i int) string { return fmt.Sprintf("Boot%04X", i) }
-
-func (b *BMC) boot(path string) object {
-	all := b.systemPath() + "/BootOptions"
-	if path == all {
-		var members []string
-		for i := range len(b.machine.NICs) + 1 {
-			members = append(members, all+"/"+reference(i))
-		}
-		return collection(path, "BootOption", members...)
-	}
-	for i := range len(b.machine.NICs) + 1 {
-		if path != all+"/"+reference(i) {
-			continue
-		}
-		d := object{"@odata.id": path, "@odata.type": "#BootOption.v1_0_4.BootOption", "Id": reference(i), "Name": "Uefi Boot Option", "BootOptionReference": reference(i), "BootOptionEnabled": true}
-		switch {
-		case i == 0:
-			d["DisplayName"], d["UefiDevicePath"] = "Example OS", `HD(1,GPT,00000000-0000-0000-0000-000000000001,0x800,0x100000)/\EFI\example\shim.efi`
-		case b.machine.Vendor == IDRAC:
-			// No address: the path names a PXE device of the BIOS.
-			d["DisplayName"], d["UefiDevicePath"] = fmt.Sprintf("PXE Device %d: Integrated NIC 1 Port %d Partition 1", i, i), "VenHw(3A191845-5F86-4E78-8FCE-C4CFF59F9DAA)"
-			if !b.machine.Profile.NoRelatedItem {
-				d["RelatedItem"] = links(b.functionPath(i - 1))
-			}
-		default:
-			bare := strings.ToUpper(strings.ReplaceAll(b.machine.NICs[i-1].MAC.String(), ":", ""))
-			d["DisplayName"] = "UEFI PXEv4 (MAC:" + bare + ")"
-			d["UefiDevicePath"] = fmt.Sprintf("PciRoot(0x5)/Pci(0x0,0x0)/Pci(0x6,0x%X)/MAC(%s,0x1)/IPv4(0.0.0.0)", i-1, bare)
-		}
-		return d
-	}
-	return nil
+	return "OSBooted"
 }
 
 func (b *BMC) hostNIC(path string) object {
 	for i, nic := range b.machine.NICs {
 		if last(path) == b.nicID(i) {
 			mac := strings.ToUpper(nic.MAC.String())
-			return object{
+			d := object{
 				"@odata.id": path, "@odata.type": "#EthernetInterface.v1_9_0.EthernetInterface", "Id": b.nicID(i), "Name": "Host Ethernet Interface",
-				"MACAddress": mac, "PermanentMACAddress": mac, "LinkStatus": "LinkUp", "Status": object{"State": "Enabled", "Health": "OK"},
+				"MACAddress": mac, "PermanentMACAddress": mac, "LinkStatus": "LinkUp", "SpeedMbps": 100000, "Status": object{"State": "Enabled", "Health": "OK"},
+				"Description": fmt.Sprintf("Integrated NIC 1 Port %d Partition 1", i+1),
 			}
+			for key, value := range nic.Link {
+				if value == absent {
+					delete(d, key)
+					continue
+				}
+				d[key] = value
+			}
+			return d
 		}
+	}
+	if last(path) == "ToManager" && b.machine.Vendor == XCC {
+		return object{"@odata.id": path, "@odata.type": "#EthernetInterface.v1_9_0.EthernetInterface", "Id": "ToManager", "Name": "ToManager", "MACAddress": "02:00:5E:FE:00:01", "LinkStatus": "LinkUp", "SpeedMbps": 100, "Status": object{"State": "Enabled", "Health": "OK"}}
 	}
 	return nil
 }
@@ -293,19 +289,38 @@ func (b *BMC) manager() object {
 	p := b.managerPath()
 	d := object{
 		"@odata.id": p, "@odata.type": "#Manager.v1_18_0.Manager", "Id": last(p), "Name": "Manager", "ManagerType": "BMC", "FirmwareVersion": "1.0.0", "Model": "Example BMC",
-		"EthernetInterfaces": link(p + "/EthernetInterfaces"),
-		"Links":              object{"ManagerForServers": links(b.systemPath())},
+		"EthernetInterfaces": link(p + "/EthernetInterfaces"), "LastResetTime": b.restarted.UTC().Format("2006-01-02T15:04:05+00:00"),
+		"Links":   object{"ManagerForServers": links(b.systemPath())},
+		"Actions": b.reset("Manager", p, b.maker.managerResets),
 	}
 	if !b.machine.Profile.NoNetworkProtocol {
 		d["NetworkProtocol"] = link(b.protocolPath())
 	}
-	if b.machine.Vendor == IDRAC {
-		d["Model"], d["FirmwareVersion"] = "16G Monolithic", "7.10.30.00"
-		d["Links"].(object)["Oem"] = object{"Dell": object{"@odata.type": "#DellOem.v1_3_0.DellOemLinks", "DellAttributes": links(
-			b.attributesPath(), p+"/Oem/Dell/DellAttributes/System.Embedded.1", p+"/Oem/Dell/DellAttributes/LifecycleController.Embedded.1")}}
-		return d
+	if b.hostUSB() != "" {
+		d["HostInterfaces"] = link(p + "/HostInterfaces")
 	}
-	d["HostInterfaces"] = link(p + "/HostInterfaces")
+	switch b.machine.Vendor {
+	case IDRAC:
+		d["Model"], d["FirmwareVersion"] = "16G Monolithic", "7.10.30.00"
+		oem := p + "/Oem/Dell"
+		d["Links"].(object)["Oem"] = object{"Dell": object{"@odata.type": "#DellOem.v1_3_0.DellOemLinks", "DellAttributes": links(
+			b.attributesPath(), oem+"/DellAttributes/System.Embedded.1", oem+"/DellAttributes/LifecycleController.Embedded.1"),
+			"DellJobService": link(oem + "/DellJobService"), "DellLCService": link(oem + "/DellLCService"), "Jobs": link(b.jobsPath())}}
+	case XCC:
+		d["Model"], d["FirmwareVersion"], d["DateTimeLocalOffset"] = "Lenovo XClarity Controller", "TGBT42S 2.83 2023-07-05", b.values["offset"]
+		d["Oem"] = object{"Lenovo": object{"@odata.type": "#LenovoManager.v1_0_0.LenovoManagerProperties", "KCSEnabled": b.values["kcs"], "Security": link(b.securityPath()), "Recipients": link(b.recipientsPath())}}
+	case AMI:
+		d["VirtualMedia"] = link(p + "/VirtualMedia")
+		status := "Disabled"
+		if b.values["rmedia"] == true {
+			status = "Enabled"
+		}
+		d["Oem"] = object{"Ami": object{"@odata.type": "#AMIManager.v1_0_0.AMIManager", "VirtualMedia": object{"CDInstances": 4, "RMediaStatus": status}}}
+		d["Actions"].(object)["Oem"] = object{"#AMIVirtualMedia.EnableRMedia": object{"target": p + "/Actions/Oem/AMIVirtualMedia.EnableRMedia"}}
+	case Supermicro:
+		d["TimeZoneName"] = b.values["zone"]
+		d["Oem"] = object{"Supermicro": object{"@odata.type": "#SmcManagerExtensions.v1_0_0.Manager", "Syslog": link(b.smcSyslogPath())}}
+	}
 	return d
 }
 
@@ -313,8 +328,8 @@ func (b *BMC) ethernet() object {
 	p := b.interfacePath()
 	d := object{
 		"@odata.id": p, "@odata.type": "#EthernetInterface.v1_9_0.EthernetInterface", "Id": last(p), "Name": "Manager Ethernet Interface", "InterfaceEnabled": true,
-		"DHCPv4":        object{"DHCPEnabled": true, "UseNTPServers": nil},
-		"IPv4Addresses": []any{object{"Address": "127.0.0.1", "AddressOrigin": "DHCP", "SubnetMask": "255.0.0.0", "Gateway": nil}},
+		"DHCPv4":        object{"DHCPEnabled": b.dhcp, "UseNTPServers": nil},
+		"IPv4Addresses": []any{object{"Address": "127.0.0.1", "AddressOrigin": map[bool]string{true: "DHCP", false: "Static"}[b.dhcp], "SubnetMask": "255.0.0.0", "Gateway": nil}},
 		"LinkStatus":    "LinkUp", "SpeedMbps": nil,
 	}
 	if !b.machine.Profile.NoHostname && !b.machine.Profile.HostnameOnProtocol {
@@ -331,8 +346,19 @@ func (b *BMC) protocol() object {
 	}
 	d := object{
 		"@odata.id": p, "@odata.type": "#ManagerNetworkProtocol.v1_9_0.ManagerNetworkProtocol", "Id": "NetworkProtocol", "Name": "Manager Network Protocol",
-		"HTTPS": object{"Port": 443, "ProtocolEnabled": true}, "SSH": object{"Port": 22, "ProtocolEnabled": true}, "IPMI": object{"Port": 623, "ProtocolEnabled": false},
-		"NTP": object{"ProtocolEnabled": b.ntp.enabled, "NTPServers": servers},
+		"HTTPS": object{"Port": 443, "ProtocolEnabled": true}, "HTTP": object{"Port": 80, "ProtocolEnabled": b.values["http"]}, "SSH": object{"Port": 22, "ProtocolEnabled": b.values["ssh"]},
+		"IPMI": object{"Port": 623, "ProtocolEnabled": b.values["ipmi"]}, "SSDP": object{"Port": 1900, "ProtocolEnabled": b.values["ssdp"]},
+		"SNMP": object{"Port": 161, "ProtocolEnabled": b.values["snmp"]},
+		"NTP":  object{"ProtocolEnabled": b.ntp.enabled, "NTPServers": servers},
+	}
+	switch b.machine.Vendor {
+	case XCC:
+		d["SNMP"] = object{"Port": 161, "EnableSNMPv3": b.values["snmp"]}
+	case AMI:
+		for i := range servers { // as they are stored
+			servers[i] = strings.Repeat(" ", i) + servers[i].(string)
+		}
+		d["SNMP"] = object{"Port": 161, "ProtocolEnabled": b.values["snmp"], "EnableSNMPv1": false, "EnableSNMPv2c": false, "EnableSNMPv3": true}
 	}
 	if b.machine.Vendor == IDRAC {
 		d["NTP"] = object{"ProtocolEnabled": false, "NTPServers": []any{"", "", ""}} // it is there, and has no effect
@@ -349,60 +375,3 @@ func (b *BMC) withSettings(d object) object {
 	}
 	return d
 }
-
-// dell are the resources that only an iDRAC has.
-func (b *BMC) dell(path string) object {
-	system := b.systemPath()
-	switch path {
-	case b.attributesPath():
-		return object{
-			"@odata.id": path, "@odata.type": "#DellAttributes.v1_0_0.DellAttributes", "Id": "iDRAC.Embedded.1", "Name": "OEMAttributeRegistry", "AttributeRegistry": "ManagerAttributeRegistry.v1_0_0",
-			"@Redfish.Settings": object{"@odata.type": "#Settings.v1_3_5.Settings", "SettingsObject": link(path + "/Settings"), "SupportedApplyTimes": []any{"Immediate", "AtMaintenanceWindowStart"}},
-			"Attributes":        b.attributes(),
-		}
-	case b.managerPath() + "/Oem/Dell/DellAttributes/System.Embedded.1", b.managerPath() + "/Oem/Dell/DellAttributes/LifecycleController.Embedded.1":
-		return object{"@odata.id": path, "@odata.type": "#DellAttributes.v1_0_0.DellAttributes", "Id": last(path), "Name": "OEMAttributeRegistry", "Attributes": object{"ServerInfo.1.ServiceTag": b.machine.ServiceTag}}
-	case system + "/Bios":
-		attrs := object{"BootMode": "Uefi"}
-		for i := range b.machine.NICs {
-			attrs[fmt.Sprintf("PxeDev%dEnDis", i+1)] = "Enabled"
-			attrs[fmt.Sprintf("PxeDev%dInterface", i+1)] = fqdd(i)
-		}
-		return object{"@odata.id": path, "@odata.type": "#Bios.v1_2_1.Bios", "Id": "Bios", "Name": "BIOS Configuration Current Settings", "Attributes": attrs}
-	}
-	for i, nic := range b.machine.NICs {
-		if path == b.functionPath(i) {
-			mac := strings.ToUpper(nic.MAC.String())
-			return object{
-				"@odata.id": path, "@odata.type": "#NetworkDeviceFunction.v1_9_0.NetworkDeviceFunction", "Id": fqdd(i), "Name": "NetworkDeviceFunction",
-				"Ethernet": object{"MACAddress": mac, "PermanentMACAddress": mac, "MTUSize": nil}, "Status": object{"State": nil, "Health": nil},
-			}
-		}
-	}
-	return nil
-}
-
-func (b *BMC) attributes() object {
-	enabled := "Disabled"
-	if b.ntp.enabled {
-		enabled = "Enabled"
-	}
-	attrs := object{
-		"NIC.1.DNSRacName": b.hostname, "NIC.1.DNSDomainName": "", "IPv4.1.DHCPEnable": "Enabled",
-		"NTPConfigGroup.1.NTPEnable": enabled, "NTPConfigGroup.1.NTPMaxDist": 16,
-		"WebServer.1.MaxNumberOfSessions": b.machine.Profile.MaxSessions, "Info.1.Version": "7.10.30.00", "Lockdown.1.SystemLockdown": "Disabled",
-	}
-	for i := range 3 {
-		server := ""
-		if i < len(b.ntp.servers) {
-			server = b.ntp.servers[i]
-		}
-		attrs[fmt.Sprintf("NTPConfigGroup.1.NTP%d", i+1)] = server
-	}
-	if b.machine.Profile.NoHostname {
-		delete(attrs, "NIC.1.DNSRacName")
-	}
-	return attrs
-}
-
-func last(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -10,8 +10,6 @@ import (
 	"strings"
 )
 
-var resetTypes = []any{"On", "ForceOff", "ForceRestart", "GracefulRestart", "GracefulShutdown", "PushPowerButton", "Nmi", "PowerCycle"} //nolint:gochecknoglobals // a constant table
-
 // serve answers one request, one at a time as the small web servers of BMCs do.
 func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
@@ -22,6 +20,10 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	path := trimSlash(r.URL.Path)
 	if b.machine.Vendor == IDRAC && b.isLocked() {
 		cut(w) // an iDRAC blocks the address, not the account
+		return
+	}
+	if b.now().Before(b.away) {
+		cut(w)
 		return
 	}
 	switch {
@@ -45,6 +47,10 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 		}})
 		return
 	}
+	if b.now().Before(b.warming) {
+		b.busy(w)
+		return
+	}
 	if b.machine.Profile.Busy > 0 && !strings.HasPrefix(path, sessionsPath) {
 		b.machine.Profile.Busy--
 		b.busy(w)
@@ -54,8 +60,8 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string) {
-	if path == b.systemPath()+"/Actions/ComputerSystem.Reset" {
-		b.reset(w, r)
+	if act := b.actionAt(path); act != nil && (r.Method == http.MethodPost || b.resource(path) == nil) {
+		b.act(w, r, act)
 		return
 	}
 	doc := b.resource(path)
@@ -82,6 +88,7 @@ func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string) {
 		b.answer(w, http.StatusOK, doc)
 	case r.Method == http.MethodDelete && deletable:
 		b.logout(w, last(path))
+	case r.Method == http.MethodPatch && b.futureOnly(w, path):
 	case r.Method == http.MethodPatch && writable != nil:
 		b.patch(w, r, doc, writable)
 	default:
@@ -89,38 +96,15 @@ func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string) {
 	}
 }
 
-func (b *BMC) reset(w http.ResponseWriter, r *http.Request) {
+func (b *BMC) act(w http.ResponseWriter, r *http.Request, do action) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")
 		b.refuse(w, http.StatusMethodNotAllowed, b.base("OperationNotAllowed"), "The HTTP method is not allowed on this resource.", "Use another method.")
 		return
 	}
-	body, ok := b.body(w, r)
-	if !ok {
-		return
+	if body, ok := b.body(w, r); ok {
+		do(w, body)
 	}
-	kind, _ := body["ResetType"].(string)
-	known := false
-	for _, t := range resetTypes {
-		known = known || t == kind
-	}
-	if !known {
-		b.refuse(w, http.StatusBadRequest, b.base("ActionParameterNotSupported"), "The parameter ResetType for the action ComputerSystem.Reset is not supported on the target resource.", "Use an allowable value.")
-		return
-	}
-	off := kind == "ForceOff" || kind == "GracefulShutdown"
-	if b.machine.Vendor == IDRAC && (off && !b.powered || kind == "On" && b.powered) {
-		b.refuse(w, http.StatusConflict, "IDRAC.2.8.PSU501", "Server is already powered "+strings.ToUpper(power(b.powered))+".", "No response action is required.")
-		return
-	}
-	switch kind {
-	case "PushPowerButton":
-		b.powered = !b.powered
-	case "Nmi":
-	default:
-		b.powered = !off
-	}
-	w.WriteHeader(http.StatusNoContent)
 }
 
 // body reads a JSON object.
@@ -136,14 +120,6 @@ func (b *BMC) body(w http.ResponseWriter, r *http.Request) (object, bool) {
 		return nil, false
 	}
 	return body, true
-}
-
-// base makes a message id of the Base registry in the maker's version.
-func (b *BMC) base(message string) string {
-	if b.machine.Vendor == IDRAC {
-		return "Base.1.12." + message
-	}
-	return "Base.1.18." + message
 }
 
 func info(id, text, resolution, severity string) object {
@@ -213,7 +189,7 @@ func (b *BMC) etag(doc object) string {
 	}
 	sum := sha256.Sum256(raw)
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
-	if b.machine.Vendor == Generic {
+	if b.maker.weakETag {
 		return "W/" + tag
 	}
 	return tag

@@ -4,9 +4,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -152,7 +154,7 @@ func (b *BMC) start() {
 		panic("bmctest: " + err.Error())
 	}
 	b.reserved = -1
-	listener := tls.NewListener(plain, &tls.Config{Certificates: []tls.Certificate{b.server.cert}, MinVersion: tls.VersionTLS12})
+	listener := tls.NewListener(plain, &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return b.certificate(), nil }, MinVersion: tls.VersionTLS12})
 	b.http = &http.Server{
 		Handler:           b.server.opt.Recorder.Wrap(b.describe(), http.HandlerFunc(b.serve)),
 		ReadHeaderTimeout: 30 * time.Second,
@@ -161,6 +163,35 @@ func (b *BMC) start() {
 	}
 	server := b.http
 	b.serving.Go(func() { _ = server.Serve(listener) }) // it ends with ErrServerClosed
+}
+
+// certificate is the fleet's, or the one that the BMC made for itself.
+func (b *BMC) certificate() *tls.Certificate {
+	b.certs.Lock()
+	defer b.certs.Unlock()
+	if b.cert != nil {
+		return b.cert
+	}
+	return &b.server.cert
+}
+
+// renewCertificate lets the BMC make itself a certificate. Connections that are
+// open go on.
+func (b *BMC) renewCertificate() {
+	made, _ := certificate(b.server.opt.Addresses)
+	b.certs.Lock()
+	defer b.certs.Unlock()
+	b.cert = &made
+}
+
+// RenewCertificate lets the BMC make itself a certificate, as somebody else's
+// reset would.
+func (b *BMC) RenewCertificate() { b.renewCertificate() }
+
+// Fingerprint names the certificate that is shown, as pins do.
+func (b *BMC) Fingerprint() string {
+	sum := sha256.Sum256(b.certificate().Certificate[0])
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 func (b *BMC) stopServing() {

@@ -1,0 +1,214 @@
+package bmctest
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+)
+
+// Attribute is one row of a BIOS attribute registry.
+type Attribute struct {
+	Name     string
+	Value    any      // as the machine begins
+	Values   []string // of an enumeration
+	Display  []string // the display names of Values, where they differ
+	ReadOnly bool
+	Low, Up  int // bounds of an integer, when Up > Low
+}
+
+// Attributes are the BIOS attributes that the simulated machines of a maker have.
+func Attributes(vendor string) []Attribute {
+	switch vendor {
+	case IDRAC:
+		return []Attribute{
+			{Name: "BootMode", Value: "Uefi", Values: []string{"Bios", "Uefi"}, Display: []string{"BIOS", "UEFI"}},
+			{Name: "LogicalProc", Value: "Enabled", Values: []string{"Enabled", "Disabled"}},
+			{Name: "ProcVirtualization", Value: "Enabled", Values: []string{"Enabled", "Disabled"}},
+			{Name: "SriovGlobalEnable", Value: "Disabled", Values: []string{"Enabled", "Disabled"}},
+			{Name: "NumaNodesPerSocket", Value: "1", Values: []string{"0", "1", "2", "4"}},
+			{Name: "AcPwrRcvryUserDelay", Value: 120, Low: 60, Up: 600},
+			{Name: "SystemServiceTag", Value: "SVCTAG1", ReadOnly: true},
+		}
+	case XCC:
+		return []Attribute{
+			{Name: "BootModes_SystemBootMode", Value: "UEFIMode", Values: []string{"UEFIMode", "LegacyMode"}},
+			{Name: "Processors_HyperThreading", Value: "Disable", Values: []string{"Enable", "Disable"}},
+			{Name: "DevicesandIOPorts_SRIOV", Value: "Disable", Values: []string{"Enable", "Disable"}},
+			{Name: "NetworkStackSettings_PXEbootwaittime", Value: 0, Low: 0, Up: 5},
+			{Name: "Power_WorkloadConfiguration", Value: "Balanced", Values: []string{"Balanced", "MaximumPerformance"}},
+		}
+	case AMI:
+		return []Attribute{{Name: "NWSK000", Value: "NWSK000Enabled", Values: []string{"NWSK000Enabled", "NWSK000Disabled"}}}
+	case Supermicro:
+		return []Attribute{
+			{Name: "QuietBoot_002E", Value: "Enabled", Values: []string{"Enabled", "Disabled"}},
+			{Name: "SRIOVSupport_00A1", Value: "Disabled", Values: []string{"Enabled", "Disabled"}},
+		}
+	}
+	return []Attribute{
+		{Name: "SriovSupport", Value: "Disabled", Values: []string{"Enabled", "Disabled"}},
+		{Name: "MaxNodes", Value: 4, Low: 1, Up: 8},
+	}
+}
+
+func (b *BMC) startBIOS() {
+	b.bios, b.pendingBIOS = map[string]any{}, map[string]any{}
+	for _, a := range Attributes(b.machine.Vendor) {
+		b.bios[a.Name] = a.Value
+	}
+	if b.machine.Vendor == IDRAC {
+		for i := range b.machine.NICs {
+			b.bios["PxeDev"+number(i+1)+"EnDis"], b.bios["PxeDev"+number(i+1)+"Interface"] = "Enabled", fqdd(i)
+		}
+	}
+	maps.Copy(b.bios, b.machine.BIOS)
+}
+
+const registryPath = rootPath + "/Registries/BiosAttributeRegistry"
+
+// biosResource are the BIOS, its settings object and its registry.
+func (b *BMC) biosResource(path string) object {
+	if b.machine.Profile.NoBIOS {
+		return nil
+	}
+	at := b.biosPath()
+	switch path {
+	case at:
+		d := object{"@odata.id": path, "@odata.type": "#Bios.v1_2_1.Bios", "Id": "Bios", "Name": "BIOS Configuration Current Settings", "AttributeRegistry": "BiosAttributeRegistry", "Attributes": maps.Clone(b.bios)}
+		if b.machine.Vendor == IDRAC && b.machine.Profile.BIOSEcho {
+			maps.Copy(d["Attributes"].(map[string]any), b.pendingBIOS)
+		}
+		if b.maker.biosSettings != "" {
+			d["@Redfish.Settings"] = object{"@odata.type": "#Settings.v1_3_5.Settings", "SettingsObject": link(at + "/" + b.maker.biosSettings), "SupportedApplyTimes": []any{"OnReset"}}
+		}
+		return d
+	case at + "/" + b.maker.biosSettings:
+		d := object{"@odata.id": path, "@odata.type": "#Bios.v1_2_1.Bios", "Id": b.maker.biosSettings, "Name": "BIOS Configuration Pending Settings", "Attributes": maps.Clone(b.pendingBIOS)}
+		if b.machine.Vendor != IDRAC { // a full copy
+			all := maps.Clone(b.bios)
+			maps.Copy(all, b.pendingBIOS)
+			d["Attributes"] = all
+		}
+		return d
+	case registryPath:
+		return object{"@odata.id": path, "@odata.type": "#MessageRegistryFile.v1_1_3.MessageRegistryFile", "Id": "BiosAttributeRegistry", "Name": "BIOS Attribute Registry", "Registry": "BiosAttributeRegistry",
+			"Location": []any{object{"Language": "en", "Uri": registryPath + "/BiosAttributeRegistry.json"}}}
+	case registryPath + "/BiosAttributeRegistry.json":
+		return b.registry(path)
+	}
+	return nil
+}
+
+func (b *BMC) registry(path string) object {
+	var rows []any
+	for _, a := range Attributes(b.machine.Vendor) {
+		row := object{"AttributeName": a.Name, "DisplayName": a.Name, "ReadOnly": a.ReadOnly, "Type": "String"}
+		switch {
+		case len(a.Values) > 0:
+			row["Type"] = "Enumeration"
+			var values []any
+			for i, v := range a.Values {
+				shown := v
+				if len(a.Display) > i {
+					shown = a.Display[i]
+				}
+				values = append(values, object{"ValueName": v, "ValueDisplayName": shown})
+			}
+			row["Value"] = values
+		case a.Up > a.Low:
+			row["Type"], row["LowerBound"], row["UpperBound"] = "Integer", a.Low, json.Number("18446744073709551615")
+			if a.Up < 1<<30 {
+				row["UpperBound"] = a.Up
+			}
+		}
+		rows = append(rows, row)
+	}
+	return object{"@odata.id": path, "@odata.type": "#AttributeRegistry.v1_3_6.AttributeRegistry", "Id": "BiosAttributeRegistry", "RegistryEntries": object{"Attributes": rows}}
+}
+
+// setAttributes checks BIOS attributes as a firmware does: one that is wrong
+// refuses the whole.
+func (b *BMC) setAttributes(v any) (func(), string) {
+	body, ok := v.(object)
+	if !ok {
+		return nil, "PropertyValueTypeError"
+	}
+	rows := Attributes(b.machine.Vendor)
+	for _, name := range sorted(body) {
+		i := slices.IndexFunc(rows, func(a Attribute) bool { return a.Name == name })
+		if _, known := b.bios[name]; !known {
+			return nil, "PropertyUnknown"
+		}
+		if i < 0 {
+			continue
+		}
+		switch row := rows[i]; {
+		case row.ReadOnly:
+			return nil, "PropertyNotWritable"
+		case len(row.Values) > 0 && !slices.Contains(row.Values, text(body[name])):
+			return nil, "PropertyValueNotInList"
+		case row.Up > row.Low:
+			n, isNumber := body[name].(float64)
+			if !isNumber {
+				return nil, "PropertyValueTypeError"
+			}
+			if n < float64(row.Low) || n > float64(row.Up) {
+				return nil, "PropertyValueNotInList"
+			}
+		}
+	}
+	return func() {
+		for name, value := range body {
+			if n, ok := value.(float64); ok {
+				value = int(n)
+			}
+			b.pendingBIOS[name] = value
+		}
+	}, ""
+}
+
+func text(v any) string { s, _ := v.(string); return s }
+
+// applyBIOS makes pending values live, but for those that the machine ignores.
+func (b *BMC) applyBIOS() {
+	for name, value := range b.pendingBIOS {
+		if !slices.Contains(b.machine.Profile.BIOSIgnored, name) {
+			b.bios[name] = value
+		}
+	}
+	b.pendingBIOS = map[string]any{}
+}
+
+// BIOS is a live attribute.
+func (b *BMC) BIOS(name string) any {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle()
+	return b.bios[name]
+}
+
+// SetBIOS sets a live attribute, as a person would in the setup.
+func (b *BMC) SetBIOS(name string, value any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bios[name] = value
+}
+
+// StageBIOS leaves a pending value, as somebody else would.
+func (b *BMC) StageBIOS(name string, value any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pendingBIOS[name] = value
+}
+
+// PendingBIOS is how many values wait for a boot.
+func (b *BMC) PendingBIOS() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle()
+	return len(b.pendingBIOS)
+}
+
+// noContent answers a change as most do.
+func noContent(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) }

@@ -1,0 +1,11 @@
+package bmc
+
+// supermicroFamily is Supermicro X11 to X13 and H13. Their roots say no vendor
+// before RedfishVersion 1.14. Time servers are refused while NTP is off.
+func supermicroFamily() family {
+	return family{
+		name: "supermicro", vendors: []string{"Supermicro"}, oem: []string{"Supermicro"}, makers: []string{"supermicro"},
+		serials: []string{"SerialNumber"},
+		ntp:     ntpRule{most: 2, enableFirst: true},
+	}
+}
