@@ -30,6 +30,7 @@ type applyFlags struct {
 	siteGiven   bool
 	limit       time.Duration
 	jsonInto    string // file of the event stream
+	expect      string // the content hash that was approved
 	junit       string
 }
 
@@ -37,7 +38,14 @@ func (a *app) applyCommand() *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
 		Use: "apply PLANFILE | DEVICE…", Short: "Execute a plan: a reviewed file, or a fresh one for devices",
-		Example: "  enroll apply gpu-017.plan\n  enroll apply gpu-017 gpu-018",
+		Long: "Executes a plan file, or plans devices, shows the plan, asks, and executes it: exactly its steps, or fewer.\n\n" +
+			"With --expect nobody is asked: the content hash says what was approved. For devices, the plan that is made now\n" +
+			"must have that hash: the same steps with the same values and effects, the same records and site files; else\n" +
+			"exit 12, and nothing is done. For a plan file, the file must have that hash; then its devices are planned again,\n" +
+			"and a single step that the file does not cover (not in it, another value before or after, an effect more) is\n" +
+			"exit 12, and nothing is done. What has become right since is left out. Policies that want approval still\n" +
+			"want --approve, a plan file is still applied once and within its life, and each step's guard is read again.",
+		Example: "  enroll apply gpu-017.plan\n  enroll apply gpu-017 gpu-018\n  enroll apply gpu-017.plan --expect \"$(cat approved.hash)\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, inEnvironment := a.sys.lookupEnv("ENROLL_SITE")
 			f.siteGiven = inEnvironment || cmd.Flags().Changed("site")
@@ -55,6 +63,8 @@ func (a *app) applyCommand() *cobra.Command {
 	f.deviceFlags.register(cmd)
 	f.selectFlags.register(cmd, "target")
 	cmd.Flags().BoolVar(&f.autoApprove, "auto-approve", false, "do not ask; for scripts")
+	cmd.Flags().StringVar(&f.expect, "expect", "", "the content hash that was approved; what is not that plan, or not part of it, is refused")
+	_ = cmd.RegisterFlagCompletionFunc("expect", cobra.NoFileCompletions) // the flag exists
 	cmd.Flags().StringArrayVar(&f.approved, "approve", nil, "approve what this policy of the site asks approval for")
 	_ = cmd.RegisterFlagCompletionFunc("approve", a.completePolicies) // the flag exists
 	cmd.Flags().StringVar(&f.journal, "journal", "", "folder of the journals, by which a plan is applied once (default: $XDG_STATE_HOME/enroll/journal)")
@@ -77,6 +87,9 @@ func (f *applyFlags) checkApply() error {
 	if f.format == "markdown" {
 		return usageError{errors.New("apply prints text or json; enroll show --format markdown prints a plan file for a merge request")}
 	}
+	if err := f.checkExpect(); err != nil {
+		return err
+	}
 	return f.shape.check()
 }
 
@@ -93,6 +106,9 @@ func (a *app) applyDevices(ctx context.Context, f applyFlags, names []string) er
 		return err
 	}
 	a.remember(p)
+	if err := a.expectPlan(f, p); err != nil {
+		return err
+	}
 	return a.carryOut(ctx, p, s, f, planFaults(p))
 }
 
@@ -131,10 +147,16 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if err := a.judgeAgain(f.people(a), p, s); err != nil {
 		return err
 	}
+	again, err := a.expectFile(ctx, f, p, s)
+	if err != nil {
+		return err
+	}
 	held := planFaults(p)
-	for name, fault := range s.moved(p) {
-		if held[name] == nil {
-			held[name] = fault
+	for _, faults := range []map[string]*plan.Fault{s.moved(p), again} {
+		for name, fault := range faults {
+			if held[name] == nil {
+				held[name] = fault
+			}
 		}
 	}
 	return a.carryOut(ctx, p, s, f, held)
@@ -278,7 +300,11 @@ func (s *session) moved(p *plan.Plan) map[string]*plan.Fault {
 // approve asks the person at the terminal. The words to type grow with what is
 // at stake.
 func (a *app) approve(ctx context.Context, w io.Writer, p *plan.Plan, f applyFlags) error {
-	if f.autoApprove {
+	switch {
+	case f.expect != "":
+		fmt.Fprintf(w, "Approved by --expect %s: %s\n", f.expect, stakes(p))
+		return nil
+	case f.autoApprove:
 		fmt.Fprintf(w, "Approved by --auto-approve: %s\n", stakes(p))
 		return nil
 	}

@@ -90,7 +90,11 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 		return nil, s, err
 	}
 	created := a.sys.now().UTC().Truncate(time.Second)
-	p, err := s.build(ctx, f.selectFlags, created)
+	desired := plan.Desired(s.scope, s.kinds)
+	if err := f.fitDesired(desired); err != nil {
+		return nil, s, err
+	}
+	p, err := s.build(ctx, f.selection(), desired, created)
 	if err != nil {
 		return nil, s, err
 	}
@@ -101,19 +105,9 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 }
 
 // build reads all systems and judges them.
-func (s *session) build(ctx context.Context, f selectFlags, now time.Time) (*plan.Plan, error) {
+func (s *session) build(ctx context.Context, sel plan.Selection, desired []plan.Resource, now time.Time) (*plan.Plan, error) {
 	in := plan.Input{
-		Scope: s.scope, Kinds: s.kinds, Selection: f.selection(), Failed: s.failed, Now: now, Tool: plan.Tool{Name: "enroll", Version: version},
-	}
-	desired := plan.Desired(s.scope, s.kinds)
-	if len(desired) > 0 { // else every device has a fault, which is reported instead
-		addresses := make([]plan.Address, 0, len(desired))
-		for _, r := range desired {
-			addresses = append(addresses, r.Address)
-		}
-		if err := f.fit(addresses); err != nil {
-			return nil, err
-		}
+		Scope: s.scope, Kinds: s.kinds, Selection: sel, Failed: s.failed, Now: now, Tool: plan.Tool{Name: "enroll", Version: version},
 	}
 	var err error
 	if in.Owners, in.World, err = survey(ctx, s.router, s.scope, desired); err != nil {

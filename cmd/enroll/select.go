@@ -86,6 +86,19 @@ func (f *selectFlags) fit(addresses []plan.Address) error {
 	return f.fitFlag("exclude", f.excludes, addresses)
 }
 
+// fitDesired is fit over what is looked at. Where nothing is, every device has a
+// fault, which is reported instead.
+func (f *selectFlags) fitDesired(desired []plan.Resource) error {
+	if len(desired) == 0 {
+		return nil
+	}
+	addresses := make([]plan.Address, 0, len(desired))
+	for _, r := range desired {
+		addresses = append(addresses, r.Address)
+	}
+	return f.fit(addresses)
+}
+
 func (f *selectFlags) fitFlag(flag string, patterns []string, addresses []plan.Address) error {
 	for _, p := range patterns {
 		if !plan.IsAddressPattern(p) || slices.ContainsFunc(addresses, func(a plan.Address) bool {
