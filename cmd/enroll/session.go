@@ -105,6 +105,12 @@ func (s *session) siteRefs() []plan.SecretRef {
 		refs = append(refs, d.Identity, d.Passphrase, d.KnownHosts)
 		s.vault.show(d.KnownHosts)
 	}
+	return append(refs, s.cloudRefs()...)
+}
+
+// cloudRefs are the secrets of the Ironics.
+func (s *session) cloudRefs() []plan.SecretRef {
+	var refs []plan.SecretRef
 	for i := range s.site.Ironics {
 		// Most lines of these are addresses and names; the client tells the redactor
 		// which values are secret.

@@ -19,6 +19,8 @@ import (
 )
 
 type verifyFlags struct {
+	deviceFlags
+	inventoryFlags
 	dhcp    bool
 	relay   string
 	server  string
@@ -29,18 +31,23 @@ type verifyFlags struct {
 func (a *app) verifyCommand() *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
-		Use: "verify DEVICE", Short: "Prove from the outside that a device is as it was planned; changes nothing",
-		Long: "With --dhcp, run on a machine of the BMC network: sends a DISCOVER with the MAC of the device's BMC to the\n" +
+		Use: "verify DEVICE…", Short: "Prove that devices are as they are recorded, or as they were planned; changes nothing",
+		Long: "Compares the hardware that Ironic's last inspection found with the record: processors, memory, disks, NICs,\n" +
+			"BIOS, GPUs and, by LLDP, every cable. Says what happened to wrong cables and which moves make them right.\n" +
+			"Reads NetBox and Ironic, and starts no inspection. Exit 15 when a check failed.\n\n" +
+			"With --dhcp, run on a machine of the BMC network: sends a DISCOVER with the MAC of the device's BMC to the\n" +
 			"DHCP server, as a relay agent at --relay would, and compares the offer with NetBox and the site file.\n" +
 			"It never sends a REQUEST: nothing is leased. Exit 15 when the offer is another one, or none.",
-		Example: "  enroll verify --dhcp gpu-017 --relay 192.0.2.5",
-		Args:    exactlyOne("the name of one device"),
+		Example: "  enroll verify --all\n  enroll verify --rack r01 --format svg > cables.svg\n  enroll verify --dhcp gpu-017 --relay 192.0.2.5",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !f.dhcp {
+				return a.verifyInventories(cmd.Context(), f, args)
+			}
 			switch {
 			case f.format != "text" && f.format != "json":
-				return usageError{fmt.Errorf("--format is text or json, not %q", f.format)}
-			case !f.dhcp:
-				return usageError{errors.New("say what is verified: --dhcp, the reservation of the BMC")}
+				return usageError{fmt.Errorf("--format with --dhcp is text or json, not %q", f.format)}
+			case len(args) != 1 || f.all || f.filtered():
+				return usageError{errors.New("enroll verify --dhcp wants the name of one device")}
 			}
 			return a.verifyDHCP(cmd.Context(), f, args[0])
 		},
@@ -50,8 +57,10 @@ func (a *app) verifyCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.relay, "relay", "", "address of this machine on the BMC network; the server answers there (required with --dhcp)")
 	cmd.Flags().StringVar(&f.server, "server", "", "address of the DHCP server on the BMC network (default: host of the dhcp block)")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 6*time.Second, "how long an offer is waited for; it is asked for three times")
-	cmd.Flags().StringVar(&f.format, "format", "text", "text or json")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	f.deviceFlags.register(cmd)
+	f.inventoryFlags.register(cmd)
+	cmd.Flags().StringVar(&f.format, "format", "text", "text, json, markdown or svg (the last two not with --dhcp)")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json", "markdown", "svg"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }
 
@@ -79,7 +88,7 @@ func (a *app) verifyDHCP(ctx context.Context, f verifyFlags, name string) error 
 	case f.timeout <= 0:
 		return usageError{errors.New("--timeout must be longer than zero")}
 	}
-	s, err := a.openIntents(ctx, name)
+	s, err := a.openIntents(ctx, selection{names: []string{name}})
 	if err != nil {
 		return err
 	}
@@ -117,9 +126,9 @@ func (a *app) verifyDHCP(ctx context.Context, f verifyFlags, name string) error 
 	return nil
 }
 
-// openIntents reads the site and what NetBox says about one device, and nothing
+// openIntents reads the site and what NetBox says about devices, and nothing
 // else: no provider is made.
-func (a *app) openIntents(ctx context.Context, name string) (*session, error) {
+func (a *app) openIntents(ctx context.Context, sel selection) (*session, error) {
 	file, diags := a.load(a.siteDir)
 	if err := a.printDiagnostics(diags, "text"); err != nil {
 		return nil, err
@@ -139,7 +148,7 @@ func (a *app) openIntents(ctx context.Context, name string) (*session, error) {
 	if err := s.connectNetBox("verify"); err != nil {
 		return nil, err
 	}
-	return s, s.readIntents(ctx, selection{names: []string{name}})
+	return s, s.readIntents(ctx, sel)
 }
 
 // compareOffer judges an offer; nil is none.

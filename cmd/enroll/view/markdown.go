@@ -35,7 +35,7 @@ func Markdown(w io.Writer, p *plan.Plan, maxBytes int) error {
 	foot := fmt.Sprintf("\nContent `%s`, valid until %s.\n", p.ContentHash, p.Expires.UTC().Format("2006-01-02 15:04 UTC"))
 
 	g := group(p)
-	f := fitter{room: maxBytes - head.Len() - len(foot)}
+	f := fitter{room: maxBytes - head.Len() - len(foot), where: "the plan file"}
 	f.take("policies", policyTable(p.Policies))
 	if lines := narrowed(p.Scope, false); len(lines) > 0 {
 		f.take("notes on the selection", []string{fold(lines[0], strings.Join(lines, "\n")) + "\n"})
@@ -91,8 +91,9 @@ func rackText(p *plan.Plan) string {
 
 // fitter puts together as many parts as a limit allows.
 type fitter struct {
-	b    strings.Builder
-	room int
+	b     strings.Builder
+	room  int
+	where string // what is left out can be read
 }
 
 // take adds parts, whole ones only; those that find no room are counted. Each call
@@ -101,7 +102,7 @@ func (f *fitter) take(what string, parts []string) {
 	const noteRoom = 80
 	for i, part := range parts {
 		if len(part) > f.room-noteRoom {
-			note := fmt.Sprintf("\n%d more %s left out; see the plan file.\n\n", len(parts)-i, what)
+			note := fmt.Sprintf("\n%d more %s left out; see %s.\n\n", len(parts)-i, what, f.where)
 			if what != "" && len(note) <= f.room {
 				f.room -= len(note)
 				f.b.WriteString(note)
@@ -124,14 +125,19 @@ func section(g byDevice, d plan.DevicePlan) string {
 	return strings.Trim(t.b.String(), "\n")
 }
 
-// fold hides a text behind its title. The fence is longer than any run of
-// backticks in the text, so nothing in it can end the block.
+// fold hides a text behind its title.
 func fold(title, text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
+	return fmt.Sprintf("<details><summary>%s</summary>\n\n%s\n</details>\n", inHTML(title), fence(text))
+}
+
+// fence is a text as it stands. The fence is longer than any run of backticks in
+// the text, so nothing in it can end the block.
+func fence(text string) string {
+	mark := "```"
+	for strings.Contains(text, mark) {
+		mark += "`"
 	}
-	return fmt.Sprintf("<details><summary>%s</summary>\n\n%stext\n%s\n%s\n\n</details>\n", inHTML(title), fence, text, fence)
+	return mark + "text\n" + strings.TrimSuffix(text, "\n") + "\n" + mark + "\n"
 }
 
 // noMention keeps forges from taking a text for the name of somebody who is told.
