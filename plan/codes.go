@@ -37,6 +37,8 @@ const (
 	CodeDHCPForeignFile      Code = "DHCP_FILE_NOT_OURS"
 	CodeDHCPUnhealthy        Code = "DHCP_SERVICE_UNHEALTHY"
 	CodeDHCPRelay            Code = "DHCP_RELAY_UNUSABLE"
+	CodeDHCPRefused          Code = "DHCP_CONFIG_REFUSED"
+	CodeDHCPLockHeld         Code = "DHCP_LOCK_HELD"
 	CodeBMCUnreachable       Code = "BMC_UNREACHABLE"
 	CodeBMCTLS               Code = "BMC_CERTIFICATE_REFUSED"
 	CodeBMCCredential        Code = "BMC_CREDENTIAL_REJECTED"
@@ -141,6 +143,8 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodeDHCPForeignFile:      {ClassRefused, OwnerInfra, false, "The file to write exists and is not enroll's, or belongs to another device.", "Move the file away, or rename the device."},
 	CodeDHCPUnhealthy:        {ClassRefused, OwnerInfra, false, "The DHCP service is not healthy.", "Look at the service's log on the server; the evidence has the commands."},
 	CodeDHCPRelay:            {ClassRefused, OwnerInfra, false, "The DHCP server cannot be asked through the relay address given.", "Run enroll verify --dhcp on a machine of the BMC network, with an address of it."},
+	CodeDHCPRefused:          {ClassRefused, OwnerInfra, false, "The DHCP server's own check refuses its configuration.", "The evidence has the check's words. The service was not touched."},
+	CodeDHCPLockHeld:         {ClassRefused, OwnerInfra, false, "Another run holds the lock on the DHCP server.", "Wait for it to end; the message names its holder."},
 	CodeBMCUnreachable:       {ClassUnreachable, OwnerOnsite, true, "The BMC does not answer.", "Check the management cable, the switch port and the BMC's power."},
 	CodeBMCTLS:               {ClassDenied, OwnerInfra, false, "The BMC's certificate was refused.", "Install a certificate of the site's CA, or correct ca_file in the bmc block."},
 	CodeBMCCredential:        {ClassDenied, OwnerInfra, false, "The BMC refused the host's credential.", "Set the BMC's password to the vault's value, or correct the vault. enroll does not try again by itself, so as not to lock the account."},

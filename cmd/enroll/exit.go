@@ -59,7 +59,7 @@ func faultExit(f *plan.Fault) int {
 		return exitConfig
 	case plan.CodePlanStale, plan.CodePlanExpired, plan.CodePlanApplied, plan.CodePlanInvalid:
 		return exitStale
-	case plan.CodeLockHeld:
+	case plan.CodeLockHeld, plan.CodeDHCPLockHeld:
 		return exitLock
 	case plan.CodeNodeOwned, plan.CodePolicyApproval:
 		return exitDenied

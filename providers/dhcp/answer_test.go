@@ -1,7 +1,6 @@
 package dhcp
 
 import (
-	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -66,7 +65,7 @@ func TestParseLines(t *testing.T) {
 // TestComplaint judges logs as dnsmasq 2.90 writes them.
 func TestComplaint(t *testing.T) {
 	const dir = "/etc/enroll-hosts.d"
-	ours := map[string]netip.Addr{dir + "/gpu-001-bmc": netip.MustParseAddr("192.0.2.11")}
+	ours := map[string]Entry{dir + "/gpu-001-bmc": goodEntry()}
 	for name, c := range map[string]struct{ log, want string }{
 		"quiet":             {"read D/gpu-001-bmc\nread D/old", ""},
 		"bad name":          {"read D/gpu-001-bmc\nbad DHCP host name at line 2 of D/gpu-001-bmc", "bad DHCP host name at line 2 of D/gpu-001-bmc"},
@@ -78,17 +77,14 @@ func TestComplaint(t *testing.T) {
 		"late inotify":      {"inotify: D/gpu-001-bmc new or modified\nread D/gpu-001-bmc\nduplicate dhcp-host IP address 192.0.2.11 at line 2 of D/gpu-001-bmc\nread D/gpu-001-bmc", ""},
 	} {
 		h := health{state: stateActive, lines: strings.Split(strings.ReplaceAll(c.log, "D", dir), "\n")}
-		if got := h.complaint(dir, ours); got != strings.ReplaceAll(c.want, "D", dir) {
+		if got := h.hostsComplaint(dir, ours); got != strings.ReplaceAll(c.want, "D", dir) {
 			t.Errorf("%s: %q", name, got)
 		}
-	}
-	if got := (health{state: "failed (failed)"}).complaint(dir, ours); got != "the unit is failed (failed)" {
-		t.Error(got)
 	}
 }
 
 func TestUnread(t *testing.T) {
-	ours := map[string]netip.Addr{"/d/a": {}, "/d/b": {}, "/d/gone": {}}
+	ours := map[string]Entry{"/d/a": {}, "/d/b": {}, "/d/gone": {}}
 	names := map[string]bool{"/d/a": true, "/d/b": true, "/d/c": true}
 	for log, want := range map[string]string{
 		"":                     "", // the log goes elsewhere: nothing follows

@@ -3,6 +3,7 @@ package dhcp_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -12,123 +13,6 @@ import (
 	"github.com/enroll-dev/enroll/providers/dhcp/dhcptest"
 	"github.com/enroll-dev/enroll/providers/exchange"
 )
-
-// The starting points of TestEveryExchange: what stood in the folder before.
-var starts = []struct {
-	name string
-	file string // "" is an empty folder
-	old  func() dhcp.Entry
-}{
-	{"create", "", nil},
-	{"update", "gpu-001-bmc", func() dhcp.Entry { e := entry(device(1)); e.MAC = mac(9); return e }},
-	{"rename", "spare-1-bmc", func() dhcp.Entry { e := entry(device(1)); e.Device, e.Name = "spare-1", "spare-1-bmc"; return e }},
-}
-
-// TestEveryExchange breaks every exchange of a run in every way. Whatever
-// happens, an old or the new file stands there whole, a new file that no reload
-// proved has the marker beside it, and the next run ends where an undisturbed
-// one does.
-func TestEveryExchange(t *testing.T) {
-	kinds := []exchange.Kind{exchange.Status, exchange.Reset, exchange.HalfBody, exchange.LostReply, exchange.Garbage}
-	for _, start := range starts {
-		arrange := func(t *testing.T) *bench {
-			b := newBench(t, dhcptest.Options{}, device(1))
-			if start.file != "" {
-				b.srv.PutFile(at(start.file), rendered(start.old()), 0o644)
-			}
-			return b
-		}
-		whole := arrange(t)
-		if f := whole.converge(whole.p); f != nil {
-			t.Fatal(f)
-		}
-		n := len(whole.srv.Recorder().Records())
-		if n < 15 {
-			t.Fatalf("a run takes %d exchanges only", n)
-		}
-		for _, kind := range kinds {
-			t.Run(start.name+"/"+string(kind), func(t *testing.T) {
-				unseen := 0
-				for i := 1; i <= n; i++ {
-					b := arrange(t)
-					b.srv.Recorder().Inject(&exchange.Fault{Kind: kind, At: i, Times: 1, Status: 4, Body: "Failure"})
-					f := b.converge(b.p)
-					b.disturbed(fmt.Sprintf("%s at %d", kind, i), start.file, start.old, f)
-					if f == nil {
-						unseen++
-					}
-					if i%2 == 0 { // the same run goes on, or another one an hour later
-						b.clock.pass(2 * time.Hour)
-						b.p = b.connect()
-					}
-					if f := b.converge(b.p); f != nil {
-						t.Errorf("%s at %d: the next run: %v", kind, i, f)
-					}
-					b.settled()
-					if got := strings.Join(b.srv.Files(), " "); got != "gpu-001-bmc" {
-						t.Errorf("%s at %d: the folder holds %s", kind, i, got)
-					}
-					if got, _ := b.srv.Lease(mac(1)); got != device(1).OOB {
-						t.Errorf("%s at %d: lease %v", kind, i, got)
-					}
-					_ = b.p.Close(context.Background())
-					if t.Failed() {
-						for _, r := range b.srv.Recorder().Records() {
-							t.Logf("%3d %-18s %s %d %s", r.Seq, r.Method, short(r.Path), r.Status, r.Fault)
-						}
-						return
-					}
-				}
-				t.Logf("%d of %d exchanges could be disturbed without a fault", unseen, n)
-				if unseen > n/2 {
-					t.Errorf("%d of %d faults had no consequence", unseen, n)
-				}
-			})
-		}
-	}
-}
-
-func short(s string) string {
-	if len(s) > 60 {
-		return s[:60] + "…"
-	}
-	return s
-}
-
-// disturbed checks what must hold right after a fault.
-func (b *bench) disturbed(what, file string, old func() dhcp.Entry, f *plan.Fault) {
-	b.t.Helper()
-	want := rendered(entry(device(1)))
-	content, there := b.srv.ReadFile(at("gpu-001-bmc"))
-	isNew := there && content == want
-	switch {
-	case isNew:
-	case file == "gpu-001-bmc" && content == rendered(old()):
-	case file != "gpu-001-bmc" && !there:
-		if file == "" {
-			break
-		}
-		if got, _ := b.srv.ReadFile(at(file)); got != rendered(old()) {
-			b.t.Errorf("%s: neither the former nor the new file stands there whole", what)
-		}
-	default:
-		b.t.Errorf("%s: the file holds %q", what, content)
-	}
-	if isNew && f != nil && !b.srv.Pending() {
-		if got, _ := b.srv.Lease(mac(1)); got != device(1).OOB {
-			b.t.Errorf("%s: a new file without a reload and without the marker", what)
-		}
-	}
-	if f == nil {
-		return
-	}
-	if f.Code == plan.CodeInternal || f.Code == plan.CodeInterrupted || f.Summary == "" {
-		b.t.Errorf("%s: badly classified: %v", what, f)
-	}
-	if len(b.temps()) > 1 {
-		b.t.Errorf("%s: left behind %v", what, b.temps())
-	}
-}
 
 // TestStall: a server that stops answering at one exchange.
 func TestStall(t *testing.T) {
@@ -141,7 +25,7 @@ func TestStall(t *testing.T) {
 			b.p = b.connect()
 			b.srv.Recorder().Inject(&exchange.Fault{Kind: exchange.Stall, Method: method, Times: 1})
 			b.wantFault(b.converge(b.p), plan.CodeDHCPUnreachable, "1s")
-			if f := b.converge(b.p); f != nil {
+			if f := b.converge(b.p); f != nil { // the same run goes on
 				t.Fatal(f)
 			}
 			b.settled()
@@ -298,7 +182,8 @@ func TestTransfer(t *testing.T) {
 			}
 			b.srv.Set(func(m *dhcptest.Behaviour) { *m = dhcptest.Behaviour{} })
 			b.srv.Chown(dir, "enroll", 0o755)
-			if f := b.converge(b.connect()); f != nil {
+			b.end()
+			if f := b.converge(b.p); f != nil {
 				t.Fatal(f)
 			}
 			b.settled()
@@ -311,10 +196,12 @@ func TestWrittenNothing(t *testing.T) {
 	b := newBench(t, dhcptest.Options{}, device(1))
 	b.srv.Recorder().Inject(&exchange.Fault{Kind: exchange.Status, Method: "sftp.write", Path: at(".gpu-001-bmc"), Status: 0, Times: 1})
 	b.wantFault(b.converge(b.p), plan.CodeDHCPTransfer, "does not hold what was written")
-	if got := strings.Join(b.srv.Files(), " "); got != ".enroll-pending" {
+	if got := strings.Join(b.srv.Files(), " "); got != ".enroll-lock .enroll-pending" {
 		t.Errorf("the folder holds %s", got)
 	}
 }
+
+var tempSuffix = regexp.MustCompile(`\.enroll-[0-9a-f]{16}$`)
 
 // TestOrder: the marker stands before the file, and the file is whole, synced
 // and hashed before it gets its name.
@@ -325,21 +212,21 @@ func TestOrder(t *testing.T) {
 	}
 	var got []string
 	for _, r := range b.srv.Recorder().Records() {
-		name := strings.TrimPrefix(r.Path, dir+"/")
+		name := tempSuffix.ReplaceAllString(strings.TrimPrefix(r.Path, dir+"/"), "~")
 		switch {
 		case r.Method == "ssh.exec" && strings.Contains(r.Path, "sha256sum -- '"):
 			got = append(got, "hash")
 		case r.Method == "ssh.exec" && r.Mutating:
 			got = append(got, "reload")
-		case r.Mutating || r.Method == "sftp.fsync":
-			if strings.HasPrefix(name, ".gpu-001-bmc.enroll-") {
-				name = "temp"
-			}
+		case r.Mutating && r.Method != "sftp.write" && r.Method != "sftp.fsetstat":
 			got = append(got, strings.TrimPrefix(r.Method, "sftp.")+" "+name)
+		case r.Method == "sftp.fsync":
+			got = append(got, "fsync "+name)
 		}
 	}
-	const want = "open .enroll-pending, write .enroll-pending, open temp, fsetstat temp, write temp, fsync temp, hash, posix-rename temp, " +
-		"open .enroll-pending, write .enroll-pending, reload, remove .enroll-pending"
+	const want = "open .enroll-lock~, fsync .enroll-lock~, rename .enroll-lock~, open .gpu-001-bmc~, fsync .gpu-001-bmc~, " +
+		"open .enroll-pending~, fsync .enroll-pending~, posix-rename .enroll-pending~, hash, posix-rename .gpu-001-bmc~, " +
+		"reload, remove .enroll-pending, remove .enroll-lock"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("order:\n%s\nwant\n%s", strings.Join(got, ", "), want)
 	}
@@ -348,10 +235,11 @@ func TestOrder(t *testing.T) {
 // TestMissingParts: what a server may lack without a consequence.
 func TestMissingParts(t *testing.T) {
 	for name, change := range map[string]func(*dhcptest.Behaviour){
-		"sha256sum": func(m *dhcptest.Behaviour) { m.NoHash = true },
-		"fsync":     func(m *dhcptest.Behaviour) { m.NoFsync = true },
-		"statvfs":   func(m *dhcptest.Behaviour) { m.NoStatVFS = true },
-		"journal":   func(m *dhcptest.Behaviour) { m.NoJournal = true },
+		"sha256sum":  func(m *dhcptest.Behaviour) { m.NoHash = true },
+		"hard links": func(m *dhcptest.Behaviour) { m.NoLink = true },
+		"fsync":      func(m *dhcptest.Behaviour) { m.NoFsync = true },
+		"statvfs":    func(m *dhcptest.Behaviour) { m.NoStatVFS = true },
+		"journal":    func(m *dhcptest.Behaviour) { m.NoJournal = true },
 		"silence": func(m *dhcptest.Behaviour) {
 			m.Banner, m.Profile = "Authorised use only.\n", "Welcome to dhcp1\n@0 begin 0\n"
 		},

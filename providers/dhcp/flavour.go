@@ -39,6 +39,10 @@ type flavour struct {
 	// server reads it, or could be told to.
 	reads func(name string) bool
 
+	// check is the command with which the server checks a configuration; nil where
+	// its check proves nothing about reservations.
+	check func(config string) string
+
 	renderIndex func(dir string, names []string) string
 	parseIndex  func(dir, content string) ([]string, error)
 

@@ -93,6 +93,48 @@ func (b *bench) connect() *dhcp.Provider {
 	return p
 }
 
+// later is another run after this one has ended as a process does that was
+// killed: its lock and its temporary files are still there.
+func (b *bench) later() {
+	b.t.Helper()
+	b.clock.pass(2 * time.Hour)
+	b.p = b.connect()
+}
+
+// end closes the provider, as a run does, and makes that of the next.
+func (b *bench) end() {
+	b.t.Helper()
+	if err := b.p.Close(context.Background()); err != nil {
+		b.t.Error(err)
+	}
+	b.p = b.connect()
+}
+
+// at is the path of a name in the machine's folder.
+func (b *bench) at(name string) string { return path.Join(b.scope.Site.DHCP.Directory, name) }
+
+// file is an entry's file as the machine's server wants it, and its path.
+func (b *bench) file(e dhcp.Entry) (at, content string) {
+	return b.at(dhcp.FileName(*b.scope.Site.DHCP, e)), dhcp.Render(*b.scope.Site.DHCP, e)
+}
+
+// stand puts entries in force before a run.
+func (b *bench) stand(entries ...dhcp.Entry) {
+	b.t.Helper()
+	var names []string
+	for _, e := range entries {
+		at, content := b.file(e)
+		b.srv.PutOld(at, content, b.clock.now())
+		names = append(names, path.Base(at))
+	}
+	if at, content := dhcp.RenderIndex(*b.scope.Site.DHCP, names); at != "" {
+		b.srv.PutOld(at, content, b.clock.now())
+	}
+	if !b.srv.Restart() {
+		b.t.Fatal("the machine does not start with what stands there")
+	}
+}
+
 func (b *bench) credentials() dhcp.Credentials {
 	return dhcp.Credentials{Identity: plan.NewSecret(string(b.srv.IdentityPEM), ""), KnownHosts: b.srv.KnownHosts}
 }
@@ -207,7 +249,7 @@ func (b *bench) step(p *dhcp.Provider, step *plan.Step) *plan.Fault {
 		return plan.NewFault(plan.CodePlanStale, "%s moved", step.Address)
 	}
 	var memo plan.Memo
-	for range 10 {
+	for range 400 {
 		r := p.Run(ctx, b.scope, step, memo)
 		switch r.Outcome {
 		case plan.OutcomeFailed:
@@ -246,7 +288,9 @@ func (b *bench) converge(p *dhcp.Provider) *plan.Fault {
 // settled fails the test unless nothing is left to do.
 func (b *bench) settled() {
 	b.t.Helper()
-	pl := b.look(b.connect())
+	p := b.connect()
+	defer func() { _ = p.Close(context.Background()) }()
+	pl := b.look(p)
 	if f := fault(pl); f != nil {
 		b.t.Fatal(f)
 	}
@@ -274,11 +318,11 @@ func (b *bench) wantFault(f *plan.Fault, code plan.Code, words ...string) {
 	}
 }
 
-// temps lists the temporary files in the folder.
+// temps lists the temporary files in the folder; what a marker keeps is none.
 func (b *bench) temps() []string {
 	var out []string
 	for _, name := range b.srv.Files() {
-		if strings.HasPrefix(name, ".") && name != ".enroll-pending" {
+		if strings.HasPrefix(name, ".") && name != ".enroll-pending" && name != ".enroll-lock" && !strings.HasSuffix(name, ".enroll-old") {
 			out = append(out, name)
 		}
 	}

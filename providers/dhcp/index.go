@@ -3,7 +3,6 @@ package dhcp
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"sort"
 
@@ -159,32 +158,71 @@ func (fo *folder) formers(sc *plan.Scope) []string {
 
 // runIndex writes the list of what stands in the folder now, then removes files
 // under former names, which nothing lists any more.
-func (p *Provider) runIndex(ctx context.Context, l *link, sc *plan.Scope) *plan.Fault {
-	a, f := p.run(ctx, l, "looking at the reservations", p.settings.Directory, folderParts(p.settings))
-	if f != nil {
-		return f
+func (p *Provider) runIndex(ctx context.Context, l *link, sc *plan.Scope, memo plan.Memo) (plan.Result, *plan.Fault) {
+	failed := func(f *plan.Fault) (plan.Result, *plan.Fault) { return plan.Result{}, f }
+	if r, f := p.locked(ctx, l, memo); f != nil || r != nil {
+		return orZero(r), f
 	}
-	fo, f := p.folder(a)
+	fo, had, f := p.survey(ctx, l)
 	if f != nil {
-		return f
+		return failed(f)
 	}
 	formers := fo.formers(sc)
 	names, f := fo.indexed(formers)
 	if f != nil {
-		return f
+		return failed(f)
 	}
-	at, content := path.Join(p.settings.Directory, p.flavour.index), p.flavour.renderIndex(p.settings.Directory, names)
-	old, f := p.before(ctx, l, at)
-	if f == nil {
-		f = p.mark(ctx, l)
+	index := &upload{at: fo.at(fo.fl.index), content: fo.fl.renderIndex(fo.dir, names)}
+	if f := p.before(ctx, l, fo, []*upload{index}); f != nil {
+		return failed(f)
 	}
-	if f == nil && old.content != content {
-		f = p.upload(ctx, l, at, content, old)
+	if index.err != nil {
+		return failed(p.unreadable(index.at, index.err))
 	}
-	for _, name := range formers {
-		if f == nil {
-			f = p.remove(ctx, l, fo.at(name), fo.text(name))
+	if f := p.writeIndex(ctx, l, fo, index, formers, had); f != nil {
+		return failed(f)
+	}
+	return plan.Done(), nil
+}
+
+func orZero(r *plan.Result) plan.Result {
+	if r == nil {
+		return plan.Result{}
+	}
+	return *r
+}
+
+func (p *Provider) writeIndex(ctx context.Context, l *link, fo *folder, index *upload, formers []string, had changes) *plan.Fault {
+	var uploads []*upload
+	more := changes{replaced: formers}
+	if !index.old.existed || index.old.content != index.content {
+		uploads = []*upload{index}
+		if index.old.existed {
+			more.replaced = append(more.replaced[:len(formers):len(formers)], index.name())
+		} else {
+			more.created = []string{index.name()}
 		}
 	}
-	return f
+	f := p.name(uploads)
+	if f != nil {
+		return f
+	}
+	var t trial
+	if len(uploads) > 0 {
+		if t, f = p.candidate(fo, nil, index); f != nil {
+			return f
+		}
+	}
+	if f = p.prepare(ctx, l, append(uploads[:len(uploads):len(uploads)], t.temps...), had, more); f == nil {
+		f = p.proved(ctx, l, uploads, t)
+	}
+	p.discard(ctx, l, t.temps)
+	if f == nil {
+		f = p.publish(ctx, l, uploads)
+	}
+	if f != nil {
+		p.discard(ctx, l, uploads)
+		return f
+	}
+	return p.removeKept(ctx, l, formers)
 }

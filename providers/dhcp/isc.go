@@ -15,15 +15,17 @@ import (
 // listed file is missing or a host name stands twice.
 func iscFlavour(v6 bool) flavour {
 	const extension, index = ".conf", "index.conf"
-	statement, unit, config := "fixed-address", "isc-dhcp-server", "/etc/dhcp/dhcpd.conf"
+	statement, unit, config, family := "fixed-address", "isc-dhcp-server", "/etc/dhcp/dhcpd.conf", "-4"
 	if v6 {
-		statement, unit, config = "fixed-address6", "isc-dhcp-server6", "/etc/dhcp/dhcpd6.conf"
+		statement, unit, config, family = "fixed-address6", "isc-dhcp-server6", "/etc/dhcp/dhcpd6.conf", "-6"
 	}
 	return flavour{
-		title:     "ISC dhcpd",
-		unit:      unit,
-		config:    config,
-		apply:     applyRestart,
+		title:  "ISC dhcpd",
+		unit:   unit,
+		config: config,
+		apply:  applyRestart,
+		// Without -q, which keeps the reason silent as well.
+		check:     func(config string) string { return "/usr/sbin/dhcpd -t " + family + " -cf " + config },
 		extension: extension,
 		index:     index,
 		render: func(e Entry, options []plan.DHCPOption) string {

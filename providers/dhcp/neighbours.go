@@ -25,6 +25,8 @@ type folder struct {
 	dark  []string            // files of which nobody knows what they take, sorted
 	main  survey              // subnets and pools of the configuration
 	mains []string            // the paths of the configuration's files that were read, sorted
+	// mainText are the lines of the configuration's files, by path.
+	mainText map[string]string
 }
 
 // file is one file of the directory.
@@ -91,7 +93,7 @@ func parseLines(output string) map[string]string {
 // Where nothing was hashed an empty file looks like one that cannot be read, and
 // none counts as such.
 func newFolder(fl flavour, dir string, in listing) *folder {
-	fo := &folder{fl: fl, dir: dir, files: map[string]*file{}, taken: map[string][]string{}}
+	fo := &folder{fl: fl, dir: dir, files: map[string]*file{}, taken: map[string][]string{}, mainText: in.mains}
 	for _, name := range in.names {
 		if name == "" {
 			continue

@@ -34,6 +34,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +52,17 @@ type Options struct {
 	// Keepalive is how often the server is asked for a sign of life, and how long
 	// it has to give one. Default: 15 s.
 	Keepalive time.Duration
+	// Owner is who this run is, for whoever finds its lock. Plan may be set later,
+	// see SetPlan.
+	Owner Holder
+	// LockTimeout is how long a step waits for a lock that somebody else holds.
+	// Default: ten minutes, which is longer than the lease of one whose holder died.
+	LockTimeout time.Duration
+	// Now is the clock of what is written into the lock. Default: time.Now.
+	Now func() time.Time
+	// After calls f after a pause, in a goroutine of its own, until stop is called.
+	// Default: time.AfterFunc.
+	After func(pause time.Duration, f func()) (stop func() bool)
 }
 
 // Provider reads and writes the reservations of one site. It keeps one SSH
@@ -67,13 +79,19 @@ type Provider struct {
 	signer   ssh.Signer // nil: the agent's keys only; gone with Close
 	agent    string     // the agent's socket
 
-	turn      chan struct{}       // holds one token: who has it may use what follows
-	link      *link               // nil while there is no connection
-	previous  map[string]previous // what stood at the paths that this run changed, until a reload proved the change
-	swept     bool                // stale temporary files were looked for in this run
-	litter    []string            // temporary files that a lost connection kept this run from removing
-	forgotten bool                // the key went with Close
+	turn      chan struct{} // holds one token: who has it may use what follows
+	link      *link         // nil while there is no connection
+	litter    []string      // temporary files that a lost connection kept this run from removing
+	token     string        // of the lock, made once
+	held      bool          // the lock was this run's when it was last looked at
+	forgotten bool          // the key went with Close
 	requests  atomic.Int64
+
+	mu       sync.Mutex // guards what follows
+	queue    []*job     // reservations that wait to be written
+	asks     []*ask     // reads that wait for a look
+	beating  bool       // signs of life are given for the lock
+	stopBeat func() bool
 }
 
 // New checks settings and credentials; it does not connect. Errors are faults:
@@ -106,6 +124,15 @@ func New(settings plan.DHCPSettings, credentials Credentials, options Options) (
 	if options.Keepalive <= 0 {
 		options.Keepalive = defaultKeepalive
 	}
+	if options.LockTimeout == 0 {
+		options.LockTimeout = defaultLockTimeout
+	}
+	if options.Now == nil {
+		options.Now = time.Now //nolint:forbidigo // the real clock is the default
+	}
+	if options.After == nil {
+		options.After = func(pause time.Duration, f func()) func() bool { return time.AfterFunc(pause, f).Stop }
+	}
 	p := &Provider{
 		settings: settings,
 		flavour:  fl,
@@ -116,7 +143,6 @@ func New(settings plan.DHCPSettings, credentials Credentials, options Options) (
 		signer:   signer,
 		agent:    credentials.Agent,
 		turn:     make(chan struct{}, 1),
-		previous: map[string]previous{},
 	}
 	p.turn <- struct{}{}
 	return p, nil
@@ -135,10 +161,22 @@ func (p *Provider) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return plan.NewFault(plan.CodeDHCPUnreachable, "an exchange with %s is still under way", p.address).Because(ctx.Err())
 	}
+	p.silence()
+	if p.link != nil && !p.link.gone.Load() {
+		ctx, cancel := context.WithTimeout(ctx, partingTime)
+		defer cancel()
+		p.release(ctx, p.link) // what is left is given up by its lease
+	}
 	p.drop()
 	p.signer, p.agent, p.forgotten = nil, "", true
 	return nil
 }
+
+// partingTime is how long a server may take to give a lock back when the run ends.
+const partingTime = 5 * time.Second
+
+// SetPlan names the plan that is applied, for whoever finds this run's lock.
+func (p *Provider) SetPlan(id string) { p.options.Owner.Plan = id }
 
 // The defaults of what a site file may leave out.
 const (
@@ -146,7 +184,8 @@ const (
 	defaultDeadline = 120 * time.Second // the reference workflow's, for each of the four
 	defaultSettle   = 2 * time.Second
 
-	defaultKeepalive = 15 * time.Second
+	defaultKeepalive   = 15 * time.Second
+	defaultLockTimeout = 10 * time.Minute
 )
 
 func withDefaults(s plan.DHCPSettings) plan.DHCPSettings {
@@ -261,11 +300,6 @@ func parseSubnets(texts []string, v6 bool) ([]netip.Prefix, *plan.Fault) {
 	}
 	return out, nil
 }
-
-// markerPath is the file that says: something was uploaded and not yet reloaded.
-func (p *Provider) markerPath() string { return path.Join(p.settings.Directory, markerName) }
-
-const markerName = ".enroll-pending"
 
 // writeTemp puts bytes into a file of this machine that is gone when read has
 // returned: knownhosts reads only files.

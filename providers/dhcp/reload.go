@@ -2,315 +2,304 @@ package dhcp
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"net/netip"
-	"regexp"
-	"sort"
 	"strconv"
 	"strings"
-
-	"github.com/pkg/sftp"
+	"time"
 
 	"github.com/enroll-dev/enroll/plan"
 )
 
 // What a service step remembers between its exchanges.
 const (
-	memoPhase    = "phase"
-	memoSince    = "since"    // the server's clock at the reload, for journalctl
-	memoLooks    = "looks"    // looks at a log that did not yet show our files
-	memoWhy      = "why"      // what was wrong before the previous content was restored
-	memoRestored = "restored" // what was restored
-	memoMarker   = "marker"   // the pending marker as it was before the reload
+	memoPhase  = "phase"
+	memoSince  = "since"  // the server's clock when the service was told, for its log
+	memoLooks  = "looks"  // looks at a log that did not yet show our files
+	memoWhy    = "why"    // what was wrong before the former content was put back
+	memoBack   = "back"   // what was put back
+	memoMarker = "marker" // the marker as it was when the service was told
+	memoTries  = "tries"  // starts that systemd refused because there were too many
 
-	phaseReloaded = "reloaded"
+	phaseTold     = "told"
+	phaseLimited  = "limited"
 	phaseRestored = "restored"
 )
 
-// runService reloads, then looks; when the look is bad it restores what this
-// run changed, reloads again and looks again. Each call is one of these.
+const (
+	// systemd refuses the sixth start of a unit within ten seconds and leaves it down.
+	startLimit = 11 * time.Second
+	mostTries  = 3
+)
+
+// runService checks the configuration, tells the service, looks, and looks again
+// after the settle time. When a look is bad it puts the former files back, tells
+// the service again and looks again. Each call is one of these.
 func (p *Provider) runService(ctx context.Context, l *link, sc *plan.Scope, step *plan.Step, memo plan.Memo) (plan.Result, *plan.Fault) {
+	if r, f := p.locked(ctx, l, memo); f != nil || r != nil {
+		return orZero(r), f
+	}
 	switch memo[memoPhase] {
 	case "":
-		r, f := p.reload(ctx, l)
-		if f != nil {
-			return plan.Result{}, f
-		}
-		return plan.Wait(p.settings.Settle, p.settings.Unit+" was reloaded; its log is read after the settle time",
-			plan.Memo{memoPhase: phaseReloaded, memoSince: r.since, memoMarker: r.marker}), nil
-	case phaseReloaded:
-		return p.afterReload(ctx, l, sc, step, memo)
+		return p.begin(ctx, l, sc, step)
+	case phaseTold:
+		return p.afterSettling(ctx, l, sc, step, memo)
+	case phaseLimited:
+		return p.tell(ctx, l, sc, step, memo)
 	case phaseRestored:
 		return plan.Result{}, p.afterRestore(ctx, l, memo)
 	}
 	return plan.Result{}, plan.NewFault(plan.CodeInternal, "%s: unknown phase %q", step.Address, memo[memoPhase])
 }
 
-var (
-	seconds    = regexp.MustCompile(`^[0-9]{1,12}(\.[0-9]{1,6})?`)
-	lineOfFile = regexp.MustCompile(`^.+ at line [0-9]+ of (.+)$`)
-)
-
-// reloaded is what stood just before a reload.
-type reloaded struct {
-	since  string // the server's clock in seconds, to the microsecond
-	marker string // the pending marker's content, "" without one
-}
-
-// reload lets dnsmasq read the folder anew. The time tells what dnsmasq
-// complained about at the uploads from what it says after the reload.
-func (p *Provider) reload(ctx context.Context, l *link) (reloaded, *plan.Fault) {
-	command := "/usr/bin/systemctl reload " + p.settings.Unit
-	a, f := p.run(ctx, l, "reloading "+p.settings.Unit, p.settings.Directory, []part{
-		markerPart(),
-		{"since", "date +%s.%N"},
-		{"reload", "sudo -n " + command},
-	})
-	if f != nil {
-		return reloaded{}, f
+// begin has the server check what stands there now.
+func (p *Provider) begin(ctx context.Context, l *link, sc *plan.Scope, step *plan.Step) (plan.Result, *plan.Fault) {
+	a, f := p.check(ctx, l, markerPart(), stalePart())
+	if f == nil {
+		f = p.lost(a)
 	}
-	if s := a.sections["reload"]; s.status != 0 {
-		f := plan.NewFault(plan.CodeDHCPCommand, "the reload of %s on %s ended with status %d", p.settings.Unit, p.address, s.status).
-			With("command", "sudo -n "+command).With("status", strconv.Itoa(s.status)).With("stderr", a.stderr)
-		if strings.Contains(a.stderr, "a password is required") {
-			return reloaded{}, f.WithHint("Add to a file in /etc/sudoers.d on the server: %s ALL=(root) NOPASSWD: %s", p.settings.User, command)
-		}
-		return reloaded{}, f
-	}
-	since := seconds.FindString(a.sections["since"].body)
-	if since == "" {
-		return reloaded{}, plan.NewFault(plan.CodeDHCPCommand, "date on %s does not tell the time: %q", p.address, excerpt(a.sections["since"].body))
-	}
-	return reloaded{since: since, marker: markerText(a)}, nil
-}
-
-// markerPart shows the pending marker's lines. grep ends each with a newline,
-// cut by a lost connection or not.
-func markerPart() part { return part{"marker", `grep -HaZ "" -- ` + markerName} }
-
-func markerText(a answer) string {
-	return strings.TrimRight(parseLines(a.sections["marker"].body)[markerName], "\n")
-}
-
-// health is what can be seen of the service after a reload.
-type health struct {
-	state  string
-	marker string
-	lines  []string        // dnsmasq's log since the reload; nil when it cannot be read
-	names  map[string]bool // paths in the folder
-}
-
-func (p *Provider) health(ctx context.Context, l *link, since string) (health, *plan.Fault) {
-	if seconds.FindString(since) != since {
-		return health{}, plan.NewFault(plan.CodeInternal, "the time of the reload %q is none", since)
-	}
-	a, f := p.run(ctx, l, "looking at the health of "+p.settings.Unit, p.settings.Directory, []part{
-		showPart(p.settings.Unit),
-		markerPart(),
-		{"names", "ls"},
-		{"log", "journalctl -u " + p.settings.Unit + " --since @" + since + " -o cat --no-pager -n 20000"},
-	})
-	if f != nil {
-		return health{}, f
-	}
-	if live := p.serviceLive(a); live.Fault != nil {
-		return health{}, live.Fault
-	}
-	h := health{marker: markerText(a), names: map[string]bool{}}
-	h.state, _ = unitState(a.sections["show"].body)
-	for _, name := range strings.Fields(a.sections["names"].body) {
-		h.names[p.settings.Directory+"/"+name] = true
-	}
-	if log := a.sections["log"]; log.status == 0 { // else no right to read it: the unit's state has to do
-		h.lines = strings.Split(log.body, "\n")
-	}
-	return h, nil
-}
-
-// complaint finds what is wrong, "" when nothing is. Only what names our files
-// or addresses counts; somebody else's bad line is not ours to roll back.
-func (h health) complaint(dir string, ours map[string]netip.Addr) string {
-	if h.state != stateActive {
-		return "the unit is " + h.state
-	}
-	addresses := map[string]bool{}
-	for _, a := range ours {
-		addresses[a.String()] = true
-	}
-	byFile := map[string]string{}
-	for _, line := range h.lines {
-		line = strings.TrimSpace(line)
-		if at, found := strings.CutPrefix(line, "read "); found {
-			// A late inotify may read a file once more before the reload does and
-			// take its own older entry for a duplicate: the last reading counts.
-			delete(byFile, at)
-		}
-		if m := lineOfFile.FindStringSubmatch(line); m != nil {
-			_, isOurs := ours[m[1]]
-			rest, duplicate := strings.CutPrefix(line, "duplicate dhcp-host IP address ")
-			address, _, _ := strings.Cut(rest, " ")
-			if isOurs || duplicate && addresses[address] {
-				byFile[m[1]] = line
-			}
-		}
-		if rest, found := strings.CutPrefix(line, "cannot read "); found {
-			for at := range ours {
-				if strings.HasPrefix(rest, at+":") {
-					return line
-				}
-			}
-		}
-		if strings.HasPrefix(line, "bad dynamic directory "+dir) {
-			return line
-		}
-	}
-	files := make([]string, 0, len(byFile))
-	for at := range byFile {
-		files = append(files, at)
-	}
-	sort.Strings(files)
-	if len(files) > 0 {
-		return byFile[files[0]]
-	}
-	return ""
-}
-
-// unread names one of our files that dnsmasq did not read since the reload. It
-// says so for every file it reads; where its log is elsewhere nothing follows.
-func (h health) unread(ours map[string]netip.Addr) string {
-	seen := map[string]bool{}
-	for _, line := range h.lines {
-		if at, found := strings.CutPrefix(strings.TrimSpace(line), "read "); found {
-			seen[at] = true
-		}
-	}
-	if len(seen) == 0 {
-		return ""
-	}
-	var missing []string
-	for at := range ours {
-		if h.names[at] && !seen[at] {
-			missing = append(missing, at)
-		}
-	}
-	sort.Strings(missing)
-	if len(missing) == 0 {
-		return ""
-	}
-	return missing[0]
-}
-
-func (p *Provider) afterReload(ctx context.Context, l *link, sc *plan.Scope, step *plan.Step, memo plan.Memo) (plan.Result, *plan.Fault) {
-	h, f := p.health(ctx, l, memo[memoSince])
 	if f != nil {
 		return plan.Result{}, f
 	}
-	again := plan.Wait(p.settings.Settle, "another run uploaded after the reload; "+p.settings.Unit+" is reloaded once more", plan.Memo{})
-	if h.marker != "" && h.marker != memo[memoMarker] {
-		return again, nil // and its uploads are in the log that would be judged
+	p.sweep(ctx, l, a.sections["stale"].body)
+	marker := markerText(a)
+	if f := p.judge(a, "as it stands"); f != nil {
+		return plan.Result{}, p.undo(ctx, l, marker, f)
 	}
-	ours := entriesOf(sc, step.Serves)
-	why := h.complaint(p.settings.Directory, ours)
-	if at := h.unread(ours); why == "" && at != "" {
-		if memo[memoLooks] == "" {
-			look := plan.Memo{memoPhase: phaseReloaded, memoSince: memo[memoSince], memoMarker: memo[memoMarker], memoLooks: "1"}
-			return plan.Wait(p.settings.Settle, p.settings.Unit+" has not yet read "+at, look), nil
+	return p.tell(ctx, l, sc, step, plan.Memo{memoMarker: marker})
+}
+
+// check runs the server's own check on the live configuration, where it has one
+// that proves something. An account that may not read it asks with sudo.
+func (p *Provider) check(ctx context.Context, l *link, more ...part) (answer, *plan.Fault) {
+	parts := append([]part{p.lockPart()}, more...)
+	if p.flavour.check == nil {
+		return p.run(ctx, l, "looking at the lock", p.settings.Directory, parts)
+	}
+	command := p.flavour.check(p.settings.Config)
+	parts = append(parts, part{"readable", "test -r " + p.settings.Config})
+	a, f := p.run(ctx, l, "checking the configuration", p.settings.Directory, append(parts, part{"check", command}))
+	if f != nil || a.sections["readable"].status == 0 {
+		return a, f
+	}
+	return p.run(ctx, l, "checking the configuration", p.settings.Directory, append(parts, part{"check", "sudo -n " + command}))
+}
+
+// judge reads the check's answer, where there was a check.
+func (p *Provider) judge(a answer, what string) *plan.Fault {
+	if p.flavour.check == nil {
+		return nil
+	}
+	if strings.Contains(a.stderr, passwordRequired) {
+		return p.noSudo(p.flavour.check(p.settings.Config), a)
+	}
+	return p.checked(a, what)
+}
+
+const passwordRequired = "a password is required"
+
+func (p *Provider) noSudo(command string, a answer) *plan.Fault {
+	return plan.NewFault(plan.CodeDHCPCommand, "sudo on %s does not let %s run %s", p.address, p.settings.User, command).
+		With("command", "sudo -n "+command).With("stderr", strings.TrimSpace(a.stderr)).
+		WithHint("Add to a file in /etc/sudoers.d on the server: %s ALL=(root) NOPASSWD: %s", p.settings.User, command)
+}
+
+// undo puts the former files back after the check refused the new ones: the
+// service was never touched, so nothing has to be told to it.
+func (p *Provider) undo(ctx context.Context, l *link, marker string, f *plan.Fault) *plan.Fault {
+	if f.Code != plan.CodeDHCPRefused {
+		return f
+	}
+	c := parseChanges(marker)
+	if c.empty() {
+		return f.With("rollback", "none: no change of enroll is under way").With("commands", p.commands())
+	}
+	if back := p.putBack(ctx, l, c); back != nil {
+		return f.With("rollback", "failed: "+back.Error()).With("commands", p.commands())
+	}
+	f = f.With("restored", c.names())
+	a, again := p.check(ctx, l)
+	if again == nil {
+		again = p.judge(a, "with the former files")
+	}
+	if again != nil {
+		return f.With("rollback", "the former files stand again; the check says: "+again.Error()).With("commands", p.commands())
+	}
+	if _, left := p.settle(ctx, l, marker); left != nil {
+		return f.With("rollback", "the former files stand again and are good; the marker stays: "+left.Error())
+	}
+	return f.With("rollback", "the former files stand again and are good; the service was not touched")
+}
+
+// told is what came of telling the service.
+type told struct {
+	since  string // the server's clock just before, in seconds
+	failed string // what is wrong already, "" when nothing is
+}
+
+// SudoCommands are the commands that the account needs sudo for, as they stand in
+// sudoers.
+func SudoCommands(s plan.DHCPSettings) []string {
+	s = withDefaults(s)
+	restart := "/usr/bin/systemctl restart " + s.Unit
+	if s.Service == serviceDnsmasq && s.Apply == applyReload {
+		return []string{"/usr/bin/systemctl reload " + s.Unit, restart}
+	}
+	return []string{restart}
+}
+
+// act makes the files live: a reload, or a restart. A service that is down is
+// started by a restart whatever the site chose.
+func (p *Provider) act(ctx context.Context, l *link, how string) (told, *plan.Fault) {
+	parts := []part{{"since", "date +%s.%N"}}
+	command := ""
+	if p.settings.Service != serviceKea || how == applyRestart {
+		command = "/usr/bin/systemctl " + how + " " + p.settings.Unit
+		parts = append(parts, part{"act", "sudo -n " + command})
+	}
+	a, f := p.run(ctx, l, how+" of "+p.settings.Unit, p.settings.Directory, parts)
+	if f != nil {
+		return told{}, f
+	}
+	t := told{since: seconds.FindString(a.sections["since"].body)}
+	if t.since == "" {
+		return told{}, plan.NewFault(plan.CodeDHCPCommand, "date on %s does not tell the time: %q", p.address, excerpt(a.sections["since"].body))
+	}
+	if command == "" {
+		answer, f := p.control(ctx, l, "config-reload")
+		if f == nil && answer.Result != 0 {
+			t.failed = "config-reload gives result " + strconv.Itoa(answer.Result) + ": " + excerpt(answer.Text)
 		}
-		why = "dnsmasq did not read " + at + " after the reload"
+		return t, f
+	}
+	switch s := a.sections["act"]; {
+	case s.status == 0:
+	case strings.Contains(a.stderr, passwordRequired):
+		return told{}, p.noSudo(command, a)
+	case how == applyReload:
+		return told{}, plan.NewFault(plan.CodeDHCPCommand, "the reload of %s on %s ended with status %d", p.settings.Unit, p.address, s.status).
+			With("command", "sudo -n "+command).With("status", strconv.Itoa(s.status)).With("stderr", a.stderr)
+	default:
+		t.failed = "the restart ended with status " + strconv.Itoa(s.status) + ": " + excerpt(strings.TrimSpace(a.stderr))
+	}
+	return t, nil
+}
+
+// tell makes the change live and looks at once.
+func (p *Provider) tell(ctx context.Context, l *link, sc *plan.Scope, step *plan.Step, memo plan.Memo) (plan.Result, *plan.Fault) {
+	how := p.settings.Apply
+	if memo[memoPhase] == phaseLimited {
+		how = applyRestart
+	}
+	t, f := p.act(ctx, l, how)
+	if f != nil {
+		return plan.Result{}, f
+	}
+	h, f := p.look(ctx, l, t.since)
+	if f != nil {
+		return plan.Result{}, f
+	}
+	tries, _ := strconv.Atoi(memo[memoTries]) // "" is none
+	if h.limited && h.state != stateActive && tries < mostTries {
+		next := plan.Memo{memoPhase: phaseLimited, memoMarker: memo[memoMarker], memoTries: strconv.Itoa(tries + 1), memoWhy: memo[memoWhy], memoBack: memo[memoBack]}
+		return plan.Wait(startLimit, "systemd refuses to start "+p.settings.Unit+" so often; it is started again after its limit", next), nil
+	}
+	next := plan.Memo{memoPhase: phaseTold, memoSince: t.since, memoMarker: memo[memoMarker]}
+	if memo[memoWhy] != "" { // the former files stand again
+		next[memoPhase], next[memoWhy], next[memoBack] = phaseRestored, memo[memoWhy], memo[memoBack]
+		return plan.Wait(p.settings.Settle, "the former files stand again: "+memo[memoWhy], next), nil
+	}
+	why := t.failed
+	if why == "" && h.state != stateActive {
+		why = "the unit is " + h.state
 	}
 	if why != "" {
-		return p.restore(ctx, l, why)
+		return p.restore(ctx, l, sc, step, h, memo[memoMarker], why)
 	}
-	newer, f := p.unmark(ctx, l, memo[memoMarker])
+	return plan.Wait(p.settings.Settle, p.settings.Unit+" was told; it is looked at again after the settle time", next), nil
+}
+
+// afterSettling looks a second time, closely.
+func (p *Provider) afterSettling(ctx context.Context, l *link, sc *plan.Scope, step *plan.Step, memo plan.Memo) (plan.Result, *plan.Fault) {
+	h, f := p.look(ctx, l, memo[memoSince])
 	if f != nil {
 		return plan.Result{}, f
 	}
-	clear(p.previous)
-	if newer {
+	again := plan.Wait(p.settings.Settle, "another run changed files meanwhile; "+p.settings.Unit+" is told once more", plan.Memo{})
+	if h.marker != "" && h.marker != memo[memoMarker] {
+		return again, nil // and its changes are in the log that would be judged
+	}
+	ours := entriesOf(sc, step.Serves)
+	why, f := p.complaint(ctx, l, h, ours)
+	if f != nil {
+		return plan.Result{}, f
+	}
+	if p.settings.Service == serviceDnsmasq && why == "" {
+		if at := h.unread(ours); at != "" {
+			if memo[memoLooks] == "" {
+				look := plan.Memo{memoPhase: phaseTold, memoSince: memo[memoSince], memoMarker: memo[memoMarker], memoLooks: "1"}
+				return plan.Wait(p.settings.Settle, p.settings.Unit+" has not yet read "+at, look), nil
+			}
+			why = "dnsmasq did not read " + at + " after it was told"
+		}
+	}
+	if why != "" {
+		return p.restore(ctx, l, sc, step, h, memo[memoMarker], why)
+	}
+	newer, f := p.settle(ctx, l, memo[memoMarker])
+	switch {
+	case f != nil:
+		return plan.Result{}, f
+	case newer:
 		return again, nil
 	}
 	return plan.Done(), nil
 }
 
-// restore puts back what stood at the paths that this run changed and reloads.
-// Another process knows no previous content; then the fault is all there is.
-func (p *Provider) restore(ctx context.Context, l *link, why string) (plan.Result, *plan.Fault) {
-	fault := unhealthy(p.settings, "%s on %s does not serve what was uploaded: %s", p.settings.Unit, p.address, why)
-	if len(p.previous) == 0 {
-		return plan.Result{}, fault.With("rollback", "none: this run holds no earlier content of the files")
+// restore puts the former files back and tells the service again.
+func (p *Provider) restore(ctx context.Context, l *link, sc *plan.Scope, step *plan.Step, h health, marker, why string) (plan.Result, *plan.Fault) {
+	fault := p.unserved(why).With("log", h.log())
+	c := parseChanges(marker)
+	if c.empty() {
+		return plan.Result{}, fault.With("rollback", "none: no former content of the files is known").With("commands", p.commands())
 	}
-	var paths []string
-	for at := range p.previous {
-		paths = append(paths, at)
+	if f := p.putBack(ctx, l, c); f != nil {
+		return plan.Result{}, fault.With("rollback", "failed: "+f.Error()).With("commands", p.commands())
 	}
-	sort.Strings(paths)
-	for _, at := range paths {
-		if f := p.putBack(ctx, l, at, p.previous[at]); f != nil {
-			return plan.Result{}, fault.With("rollback", "failed at "+at+": "+f.Error())
-		}
+	back := plan.Memo{memoMarker: marker, memoWhy: why, memoBack: c.names()}
+	if h.state != stateActive && h.state != stateDeaf {
+		back[memoPhase] = phaseLimited // it is down: only a restart brings it back
 	}
-	r, f := p.reload(ctx, l)
+	r, f := p.tell(ctx, l, sc, step, back)
 	if f != nil {
-		return plan.Result{}, fault.With("rollback", "the previous content stands again, the reload failed: "+f.Error())
+		return plan.Result{}, fault.With("restored", c.names()).With("rollback", "the former files stand again, the service was not told: "+f.Error()).With("commands", p.commands())
 	}
-	return plan.Wait(p.settings.Settle, "the previous content was restored and "+p.settings.Unit+" reloaded: "+why, plan.Memo{
-		memoPhase: phaseRestored, memoSince: r.since, memoMarker: r.marker, memoWhy: why, memoRestored: strings.Join(paths, ", "),
-	}), nil
+	return r, nil
 }
 
-func (p *Provider) putBack(ctx context.Context, l *link, at string, first previous) *plan.Fault {
-	if !first.existed {
-		return p.remove(ctx, l, at, "")
-	}
-	now, f := p.before(ctx, l, at)
-	if f != nil {
-		return f
-	}
-	now.mode = first.mode
-	return p.upload(ctx, l, at, first.content, now)
+func (p *Provider) unserved(why string) *plan.Fault {
+	return plan.NewFault(plan.CodeDHCPUnhealthy, "%s on %s does not serve what was uploaded: %s", p.settings.Unit, p.address, why)
 }
 
 // afterRestore reports both outcomes: what was wrong, and how the service is
-// with the previous content.
+// with the former files.
 func (p *Provider) afterRestore(ctx context.Context, l *link, memo plan.Memo) *plan.Fault {
-	fault := unhealthy(p.settings, "%s on %s does not serve what was uploaded: %s", p.settings.Unit, p.address, memo[memoWhy]).
-		With("restored", memo[memoRestored])
-	h, f := p.health(ctx, l, memo[memoSince])
+	fault := p.unserved(memo[memoWhy]).With("restored", memo[memoBack])
+	h, f := p.look(ctx, l, memo[memoSince])
 	switch {
 	case f != nil:
-		return fault.With("rollback", "restored and reloaded; its outcome is not known: "+f.Error())
+		return fault.With("rollback", "the former files stand again and the service was told; its outcome is not known: "+f.Error()).With("commands", p.commands())
 	case h.state != stateActive:
-		return fault.With("rollback", "restored and reloaded, and the unit is "+h.state+": NO HOST OF THIS SITE IS SERVED until it runs again")
+		return fault.With("rollback", "the former files stand again, the service was told, and the unit is "+h.state+": NO HOST OF THIS SITE IS SERVED until it runs again").
+			With("log", h.log()).With("commands", p.commands())
 	}
-	clear(p.previous)
-	newer, f := p.unmark(ctx, l, memo[memoMarker])
+	newer, f := p.settle(ctx, l, memo[memoMarker])
 	switch {
 	case f != nil:
-		return fault.With("rollback", "restored and reloaded; the unit is active; the pending marker stays: "+f.Error())
+		return fault.With("rollback", "the former files stand again and the unit is active; the marker stays: "+f.Error())
 	case newer:
-		return fault.With("rollback", "restored and reloaded; the unit is active; another run uploaded meanwhile and left its pending marker")
+		return fault.With("rollback", "the former files stand again and the unit is active; another run changed files meanwhile and left its marker")
 	}
-	return fault.With("rollback", "restored and reloaded; the unit is active")
+	return fault.With("rollback", "the former files stand again and the unit is active")
 }
 
-// unmark removes the pending marker that was seen before the reload: what was
-// uploaded then is proved, or undone. newer says that another one lies there,
-// of an upload since.
-func (p *Provider) unmark(ctx context.Context, l *link, seen string) (newer bool, f *plan.Fault) {
-	now, f := p.readBack(ctx, l, p.markerPath())
-	switch {
-	case f != nil:
-		return false, f
-	case now == nil:
-		return false, nil
-	case strings.TrimRight(*now, "\n") != seen:
-		return true, nil
-	}
-	return false, p.transfer(ctx, l, "removing "+p.markerPath(), func(files *sftp.Client) error {
-		if err := files.Remove(p.markerPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return p.explain(files, stage("remove", err))
-		}
-		return nil
-	})
-}
+// commands are what a person does on the server.
+func (p *Provider) commands() string { return byHand(p.settings, p.flavour) }

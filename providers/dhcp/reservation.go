@@ -1,10 +1,7 @@
 package dhcp
 
 import (
-	"context"
 	"errors"
-	"net/netip"
-	"path"
 
 	"github.com/enroll-dev/enroll/plan"
 )
@@ -89,66 +86,14 @@ func rival(sc *plan.Scope, t *plan.Target, e Entry) *plan.Fault {
 	return nil
 }
 
-// runReservation uploads a device's file. The marker comes first: whatever
-// happens from here on, somebody will reload.
-func (p *Provider) runReservation(ctx context.Context, l *link, step *plan.Step) *plan.Fault {
-	at, content := plan.Text(step.After, "path"), plan.Text(step.After, "content")
-	entry, err := p.flavour.parse(content, p.settings.Options)
-	if err != nil || path.Join(p.settings.Directory, entry.Name+p.flavour.extension) != at {
-		return plan.NewFault(plan.CodePlanInvalid, "%s: the planned file %q is not one that enroll makes for %s", step.Address, at, p.settings.Directory).Because(err)
-	}
-	former := plan.Text(step.Before, "path")
-	if former != "" && path.Dir(former) != p.settings.Directory {
-		return plan.NewFault(plan.CodePlanInvalid, "%s: the former file %q is not in %s", step.Address, former, p.settings.Directory)
-	}
-	old, f := p.before(ctx, l, at)
-	if f == nil {
-		f = p.mayReplace(step, entry, at, content, old)
-	}
-	if f == nil {
-		f = p.mark(ctx, l)
-	}
-	if f == nil && old.content != content {
-		f = p.upload(ctx, l, at, content, old)
-	}
-	// A file under a former name goes only after the new one stands; one that an
-	// index lists, only after the index.
-	if f == nil && former != "" && former != at && p.flavour.index == "" {
-		f = p.remove(ctx, l, former, plan.Text(step.Before, "content"))
-	}
-	if f == nil { // another run may have reloaded, and removed the first marker, before the file was there
-		f = p.mark(ctx, l)
-	}
-	return f
-}
-
-// mayReplace looks once more at what stands at the path, in the moment before
-// it is replaced. The wanted content may stand there already: an answer was
-// lost, or a former file was left to be removed.
-func (p *Provider) mayReplace(step *plan.Step, entry Entry, at, content string, old previous) *plan.Fault {
-	planned := plan.Text(step.Before, "path") == at
-	id, ours := p.flavour.owner(old.content)
-	switch {
-	case old.existed && old.content == content:
-		return nil
-	case planned && (!old.existed || old.content != plan.Text(step.Before, "content")):
-		return plan.NewFault(plan.CodePlanStale, "%s on %s was changed since it was read", at, p.address).
-			With("planned", plan.Text(step.Before, "content")).With("found", excerpt(old.content))
-	case !planned && old.existed && (!ours || id != entry.DeviceID):
-		return plan.NewFault(plan.CodeDHCPForeignFile, "%s appeared on %s since the folder was read, and is not the file of NetBox device %d", at, p.address, entry.DeviceID).
-			With("content", excerpt(old.content))
-	}
-	return nil
-}
-
-// entriesOf derives the entries of devices by name, for the judgement of logs.
-// Devices whose entry has a fault have none.
-func entriesOf(sc *plan.Scope, devices []string) map[string]netip.Addr {
-	out := map[string]netip.Addr{}
+// entriesOf derives the entries of devices by the paths of their files, for the
+// judgement of the service. Devices whose entry has a fault have none.
+func entriesOf(sc *plan.Scope, devices []string) map[string]Entry {
+	out := map[string]Entry{}
 	for _, name := range devices {
 		if t := sc.Target(name); t != nil {
 			if entry, at, f := entryFor(t); f == nil {
-				out[at] = entry.Address
+				out[at] = entry
 			}
 		}
 	}

@@ -3,11 +3,12 @@ package dhcp
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/pkg/sftp"
 
@@ -24,76 +25,158 @@ const (
 // maxFile is how much of a file is read back; a reservation has 100 bytes.
 const maxFile = 64 << 10
 
+// ask is one Read that waits for its look at the server.
+type ask struct {
+	sc       *plan.Scope
+	wanted   []wish
+	services []plan.Address
+	indexes  []plan.Address
+	out      plan.Snapshot
+	done     chan struct{} // closed with the answers
+}
+
+func (q *ask) unreadable(a plan.Address, f *plan.Fault) {
+	q.out[a] = plan.LiveFault(plan.Unreadable, f)
+}
+
+// fail answers all that has no answer yet.
+func (q *ask) fail(f *plan.Fault) {
+	for _, w := range q.wanted {
+		if _, answered := q.out[w.address]; !answered {
+			q.unreadable(w.address, f)
+		}
+	}
+	for _, a := range append(q.services[:len(q.services):len(q.services)], q.indexes...) {
+		if _, answered := q.out[a]; !answered {
+			q.unreadable(a, f)
+		}
+	}
+}
+
 // Read looks at the whole folder and the service in one command, and reads
-// back over SFTP only the files that the command could not tell exactly.
+// back over SFTP only the files that the command could not tell exactly. Reads
+// that wait for the connection share one look.
 // Connection, login and host key faults make everything Unreadable; a hash
 // command that completed with a failure does not: the files are then read.
 func (p *Provider) Read(ctx context.Context, sc *plan.Scope, resources []plan.Resource) plan.Snapshot {
-	out := plan.Snapshot{}
-	unreadable := func(a plan.Address, f *plan.Fault) { out[a] = plan.LiveFault(plan.Unreadable, f) }
-	var wanted []wish
-	var services, indexes []plan.Address
+	q := newAsk(sc, resources)
+	if len(q.wanted) == 0 && len(q.services) == 0 && len(q.indexes) == 0 {
+		return q.out
+	}
+	p.mu.Lock()
+	p.asks = append(p.asks, q)
+	p.mu.Unlock()
+	entered := false
+	f := p.exchange(ctx, func(l *link) *plan.Fault {
+		entered = true
+		asks := p.takeAsks(nil)
+		if len(asks) == 0 {
+			return nil // another one's look answered this one too
+		}
+		f := p.answer(ctx, l, asks)
+		for _, q := range asks {
+			q.fail(f)
+			close(q.done)
+		}
+		return f
+	})
+	if f != nil && !entered {
+		only := q
+		if f.Code != plan.CodeInterrupted && f.Code != plan.CodeTimeout {
+			only = nil // there is no connection: for nobody
+		}
+		for _, other := range p.takeAsks(only) {
+			other.fail(f)
+			close(other.done)
+		}
+	}
+	<-q.done
+	return q.out
+}
+
+// takeAsks takes what waits, or only one of them.
+func (p *Provider) takeAsks(only *ask) []*ask {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if only == nil {
+		all := p.asks
+		p.asks = nil
+		return all
+	}
+	i := slices.Index(p.asks, only)
+	if i < 0 {
+		return nil // somebody is at it
+	}
+	p.asks = slices.Delete(p.asks, i, i+1)
+	return []*ask{only}
+}
+
+func newAsk(sc *plan.Scope, resources []plan.Resource) *ask {
+	q := &ask{sc: sc, out: plan.Snapshot{}, done: make(chan struct{})}
 	for _, r := range resources {
 		switch r.Address.Kind {
 		case kindService:
-			services = append(services, r.Address)
+			q.services = append(q.services, r.Address)
 		case kindIndex:
-			indexes = append(indexes, r.Address)
+			q.indexes = append(q.indexes, r.Address)
 		case kindReservation:
 			t := sc.Target(r.Address.Device)
 			if t == nil {
-				unreadable(r.Address, plan.NewFault(plan.CodeInternal, "%s is not in the scope of this run", r.Address.Device))
+				q.unreadable(r.Address, plan.NewFault(plan.CodeInternal, "%s is not in the scope of this run", r.Address.Device))
 				continue
 			}
 			entry, at, f := entryFor(t)
 			if f != nil {
-				unreadable(r.Address, f)
+				q.unreadable(r.Address, f)
 				continue
 			}
-			wanted = append(wanted, wish{address: r.Address, entry: entry, path: at})
+			q.wanted = append(q.wanted, wish{address: r.Address, entry: entry, path: at})
 		default:
-			unreadable(r.Address, plan.NewFault(plan.CodeInternal, "%s is no resource of a DHCP server", r.Address))
+			q.unreadable(r.Address, plan.NewFault(plan.CodeInternal, "%s is no resource of a DHCP server", r.Address))
 		}
 	}
-	if len(wanted) == 0 && len(services) == 0 && len(indexes) == 0 {
-		return out
+	return q
+}
+
+// answer looks once for all asks.
+func (p *Provider) answer(ctx context.Context, l *link, asks []*ask) *plan.Fault {
+	folder, state := false, false
+	for _, q := range asks {
+		folder = folder || len(q.wanted) > 0 || len(q.indexes) > 0
+		state = state || len(q.services) > 0
 	}
-	f := p.exchange(ctx, func(l *link) *plan.Fault {
-		parts := []part{{"pending", "test -e " + markerName}}
-		if len(wanted) > 0 || len(indexes) > 0 {
-			parts = append(parts, folderParts(p.settings)...)
-		}
-		if len(services) > 0 {
-			parts = append(parts, p.flavour.stateParts(p.settings)...)
-		}
-		a, f := p.run(ctx, l, "looking at the reservations", p.settings.Directory, parts)
-		if f != nil {
-			return f
-		}
-		for _, address := range services {
-			out[address] = p.serviceLive(a)
-		}
-		if len(wanted) == 0 && len(indexes) == 0 {
-			return nil
-		}
-		fo, f := p.folder(a)
-		if f != nil {
-			return f
-		}
-		for _, address := range indexes {
-			out[address] = fo.indexLive(sc)
-		}
-		return p.transferMissing(ctx, l, fo, wanted, out)
-	})
+	parts := []part{{"pending", "test -e " + markerName}}
+	if folder {
+		parts = append(parts, folderParts(p.settings)...)
+	}
+	if state {
+		parts = append(parts, p.flavour.stateParts(p.settings)...)
+	}
+	a, f := p.run(ctx, l, "looking at the reservations", p.settings.Directory, parts)
 	if f != nil {
-		for _, w := range wanted {
-			unreadable(w.address, f)
-		}
-		for _, address := range append(services, indexes...) {
-			unreadable(address, f)
+		return f
+	}
+	for _, q := range asks {
+		for _, address := range q.services {
+			q.out[address] = p.serviceLive(a)
 		}
 	}
-	return out
+	if !folder {
+		return nil
+	}
+	fo, f := p.folder(a)
+	if f != nil {
+		return f
+	}
+	for _, q := range asks {
+		if f := p.transferMissing(ctx, l, fo, q.wanted, q.out); f != nil {
+			return f
+		}
+		for _, address := range q.indexes {
+			q.out[address] = fo.indexLive(q.sc)
+		}
+	}
+	return nil
 }
 
 // folderParts tell all of the folder: names, hashes, lines; and the lines of the
@@ -144,39 +227,69 @@ func (p *Provider) folder(a answer) (*folder, *plan.Fault) {
 }
 
 // transferMissing answers every wish, reading back what the listing does not
-// tell exactly.
+// tell exactly, all of it at once.
 func (p *Provider) transferMissing(ctx context.Context, l *link, fo *folder, wanted []wish, out plan.Snapshot) *plan.Fault {
+	formers := map[plan.Address]string{}
+	var missing []string
 	for _, w := range wanted {
 		want := fo.fl.render(w.entry, p.settings.Options)
-		former := fo.former(w.entry)
-		for _, name := range []string{w.name(), former} {
+		formers[w.address] = fo.former(w.entry)
+		for _, name := range []string{w.name(), formers[w.address]} {
 			f := fo.files[name]
 			switch {
 			case f == nil || f.exact || f.dir:
-				continue // no such file, or known already
 			case f.sum == hash(want):
 				f.text, f.exact = want, true
-				continue
+			default:
+				missing = append(missing, name)
 			}
-			content, fault := p.readBack(ctx, l, path.Join(fo.dir, name))
-			if fault != nil && fault.Code == plan.CodeDHCPForeignFile {
-				out[w.address] = plan.LiveFault(plan.Unreadable, fault)
-				continue
-			}
-			if fault != nil {
-				return fault
-			}
-			if content == nil {
-				delete(fo.files, name)
-				continue
-			}
-			fo.files[name] = &file{sum: hash(*content), text: *content, exact: true}
 		}
-		if _, done := out[w.address]; !done {
-			out[w.address] = fo.live(w, former)
+	}
+	slices.Sort(missing)
+	missing = slices.Compact(missing)
+	faults, f := p.readAll(ctx, l, fo, missing)
+	if f != nil {
+		return f
+	}
+	for _, w := range wanted {
+		if f := faults[w.name()]; f != nil {
+			out[w.address] = plan.LiveFault(plan.Unreadable, f)
+		} else if f := faults[formers[w.address]]; f != nil {
+			out[w.address] = plan.LiveFault(plan.Unreadable, f)
+		} else {
+			out[w.address] = fo.live(w, formers[w.address])
 		}
 	}
 	return nil
+}
+
+// readAll reads files of the folder; those that cannot be read have a fault of
+// their own.
+func (p *Provider) readAll(ctx context.Context, l *link, fo *folder, names []string) (map[string]*plan.Fault, *plan.Fault) {
+	faults := map[string]*plan.Fault{}
+	if len(names) == 0 {
+		return faults, nil
+	}
+	var mu sync.Mutex
+	f := p.transfer(ctx, l, "reading back "+fo.dir, func(files *sftp.Client) error {
+		return each(names, func(name string) error {
+			text, err := readFile(files, fo.at(name))
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				fo.files[name] = &file{sum: hash(text), text: text, exact: true}
+			case errors.Is(err, fs.ErrNotExist):
+				delete(fo.files, name)
+			case transport(err):
+				return err
+			default:
+				faults[name] = p.unreadable(fo.at(name), err)
+			}
+			return nil
+		})
+	})
+	return faults, f
 }
 
 // live judges nothing beyond what makes a file untouchable: somebody else's
@@ -217,28 +330,31 @@ func (fo *folder) live(w wish, former string) plan.Live {
 func (p *Provider) readBack(ctx context.Context, l *link, at string) (*string, *plan.Fault) {
 	var content *string
 	f := p.transfer(ctx, l, "reading "+at, func(files *sftp.Client) error {
-		f, err := files.Open(at)
+		text, err := readFile(files, at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
-		case errors.Is(err, fs.ErrPermission):
-			return plan.NewFault(plan.CodeDHCPForeignFile, "%s exists on %s and user %q may not read it, so nobody can tell whose it is", at, p.address, p.settings.User)
-		case err != nil:
-			return err
+		case err == nil:
+			content = &text
+		case !transport(err):
+			return p.unreadable(at, err)
 		}
-		raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-		if closeErr := f.Close(); err == nil {
-			err = closeErr
-		}
-		if err != nil {
-			return err
-		}
-		if len(raw) > maxFile {
-			return plan.NewFault(plan.CodeDHCPForeignFile, "%s on %s is larger than %d bytes; a reservation is not", at, p.address, maxFile)
-		}
-		text := string(raw)
-		content = &text
-		return nil
+		return err
 	})
 	return content, f
+}
+
+// unreadable is the fault of a file that cannot be read, so that nobody can tell
+// whose it is.
+func (p *Provider) unreadable(at string, err error) *plan.Fault {
+	var known *plan.Fault
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, fs.ErrPermission):
+		return plan.NewFault(plan.CodeDHCPForeignFile, "%s exists on %s and user %q may not read it, so nobody can tell whose it is", at, p.address, p.settings.User)
+	case errors.Is(err, errTooLarge):
+		return plan.NewFault(plan.CodeDHCPForeignFile, "%s on %s is larger than %d bytes; a reservation is not", at, p.address, maxFile)
+	}
+	return plan.NewFault(plan.CodeDHCPTransfer, "reading %s on %s failed", at, p.address).Because(err)
 }

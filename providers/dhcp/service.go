@@ -81,8 +81,17 @@ func decideService(d plan.Decision) plan.Verdict {
 // unhealthy is the fault of a service that does not serve, with the commands
 // for a person.
 func unhealthy(s plan.DHCPSettings, format string, args ...any) *plan.Fault {
-	return plan.NewFault(plan.CodeDHCPUnhealthy, format, args...).
-		With("commands", fmt.Sprintf("on %s: systemctl status %s; journalctl -u %s -n 50; sudo systemctl restart %s", s.Host, s.Unit, s.Unit, s.Unit))
+	fl, _ := flavourOf(&s)
+	return plan.NewFault(plan.CodeDHCPUnhealthy, format, args...).With("commands", byHand(s, fl))
+}
+
+// byHand are the commands that a person runs on the server.
+func byHand(s plan.DHCPSettings, fl flavour) string {
+	text := fmt.Sprintf("on %s: systemctl status %s; journalctl -u %s -n 50", s.Host, s.Unit, s.Unit)
+	if fl.check != nil {
+		text += "; sudo " + fl.check(s.Config)
+	}
+	return text + "; sudo systemctl restart " + s.Unit
 }
 
 // showPart asks systemd for the unit's state. is-active is not enough: it says
@@ -147,18 +156,27 @@ func (p *Provider) serviceLive(a answer) plan.Live {
 	return live
 }
 
-// Run performs one exchange of a step: the whole upload of a reservation; for
-// the service the reload, and after the settle time the look at its health.
+// Run performs one exchange of a step: the upload of a reservation, with those
+// that wait beside it; the index; for the service, telling it, and after the
+// settle time the look at its health.
 func (p *Provider) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo plan.Memo) plan.Result {
-	result := plan.Done()
+	if step.Address.Kind == kindReservation {
+		return p.runReservation(ctx, step, memo)
+	}
+	var result plan.Result
 	f := p.exchange(ctx, func(l *link) (f *plan.Fault) {
 		switch step.Address.Kind {
-		case kindReservation:
-			return p.runReservation(ctx, l, step)
 		case kindIndex:
-			return p.runIndex(ctx, l, sc)
+			result, f = p.runIndex(ctx, l, sc, memo)
+			return f
 		case kindService:
 			result, f = p.runService(ctx, l, sc, step, memo)
+			switch {
+			case over(result, f):
+				p.release(ctx, l)
+			case p.held && f == nil:
+				result.Memo[memoLock] = p.token // for another process that goes on
+			}
 			return f
 		}
 		return plan.NewFault(plan.CodeInternal, "%s is no step of a DHCP server", step.Address)
@@ -167,4 +185,12 @@ func (p *Provider) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, mem
 		return plan.Failed(f)
 	}
 	return result
+}
+
+// over reports whether nothing more comes of the step.
+func over(r plan.Result, f *plan.Fault) bool {
+	if f != nil {
+		return f.Class() != plan.ClassUnreachable
+	}
+	return r.Outcome != plan.OutcomeWait
 }

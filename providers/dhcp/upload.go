@@ -4,33 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"regexp"
 	"strconv"
-	"time"
+	"strings"
+	"sync"
 
 	"github.com/pkg/sftp"
 
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// previous is what stood at a path before this run changed it.
+// previous is what stood at a path before it is changed.
 type previous struct {
-	existed bool
-	content string
-	mode    fs.FileMode
+	existed  bool
+	content  string
+	mode     fs.FileMode
+	uid, gid uint32
 }
 
-const (
-	modeNew   = 0o644     // dnsmasq runs as its own user and must be able to read the file
-	staleTemp = time.Hour // no upload lives that long: its deadlines are minutes
-)
+const modeNew = 0o644 // the server runs as its own user and must be able to read the file
 
-// tempName fits the temporary names of upload, and nothing that a person or
+// tempName fits the temporary names of enroll, and nothing that a person or
 // another tool would leave there.
-var tempName = regexp.MustCompile(`^\.[a-z0-9-]+\.enroll-[0-9a-f]{16}$`)
+var tempName = regexp.MustCompile(`^\.[A-Za-z0-9._-]+\.enroll-[0-9a-f]{16}$`)
+
+// tempFor is a name in the same folder that no server reads.
+func tempFor(at, token string) string {
+	return path.Join(path.Dir(at), "."+strings.TrimPrefix(path.Base(at), ".")+".enroll-"+token)
+}
 
 // stage names the request of a transfer that failed: the server answers a full
 // disk, a name that exists and a folder in the way with the same "Failure".
@@ -41,150 +46,241 @@ func stage(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// mark writes the pending marker, with a text that no other upload writes: who
-// reloads removes the marker that it saw before its reload and no later one. It
-// also removes the temporary files that this run could not remove and, once,
-// those that other runs left an hour ago or earlier. Both times are the server's.
-func (p *Provider) mark(ctx context.Context, l *link) *plan.Fault {
-	token, f := p.random(8)
-	if f != nil {
-		return f
-	}
-	return p.transfer(ctx, l, "writing "+p.markerPath(), func(files *sftp.Client) error {
-		f, err := files.OpenFile(p.markerPath(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
-		if err != nil {
-			return p.explain(files, stage("open", err))
-		}
-		_, err = f.Write([]byte("# enroll uploaded reservations; the service was not reloaded since (" + token + ")\n"))
-		err = stage("write", err)
-		if closeErr := f.Close(); err == nil {
-			err = stage("close", closeErr)
-		}
-		if err != nil {
-			return p.explain(files, err)
-		}
-		p.sweep(files)
-		return nil
-	})
-}
+// inFlight is how many files are worked on at once: SFTP has no order between
+// requests of different files, so a round trip serves them all.
+const inFlight = 512
 
-// sweep is tidiness: what it cannot do now, a later run does.
-func (p *Provider) sweep(files *sftp.Client) {
-	for _, temp := range p.litter {
-		_ = files.Remove(temp)
+// each does something with every item, many at once, and gives the error of the
+// first item, in their order, that has one.
+func each[T any](items []T, do func(T) error) error {
+	errs := make([]error, len(items))
+	slots := make(chan struct{}, inFlight)
+	var wait sync.WaitGroup
+	for i, item := range items {
+		slots <- struct{}{}
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			errs[i] = do(item)
+			<-slots
+		}()
 	}
-	p.litter = nil
-	if p.swept {
-		return
-	}
-	p.swept = true
-	now, err := files.Stat(p.markerPath())
-	if err != nil {
-		return
-	}
-	list, err := files.ReadDir(p.settings.Directory)
-	if err != nil {
-		return
-	}
-	for _, info := range list {
-		if tempName.MatchString(info.Name()) && now.ModTime().Sub(info.ModTime()) > staleTemp {
-			_ = files.Remove(path.Join(p.settings.Directory, info.Name()))
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
-}
-
-// upload replaces a file as a whole: temporary name, write, sync, hash,
-// posix-rename. At no moment is half a file under the live name. What stood
-// there, old, is remembered until a reload proved the new content.
-func (p *Provider) upload(ctx context.Context, l *link, at, content string, old previous) *plan.Fault {
-	suffix, f := p.random(8)
-	if f != nil {
-		return f
-	}
-	temp := path.Join(path.Dir(at), "."+path.Base(at)+".enroll-"+suffix)
-	f = p.transfer(ctx, l, "uploading "+at, func(files *sftp.Client) error {
-		return p.write(files, temp, content, old.mode)
-	})
-	if f == nil {
-		f = p.verify(ctx, l, temp, content)
-	}
-	if f == nil {
-		f = plan.Permit(ctx)
-	}
-	if f == nil {
-		f = p.transfer(ctx, l, "uploading "+at, func(files *sftp.Client) error {
-			return p.explain(files, stage("posix-rename", files.PosixRename(temp, at)))
-		})
-	}
-	if f != nil {
-		// On a lost connection the temporary file stays until the next upload of
-		// this run, or of a run an hour later. dnsmasq does not read it.
-		gone := p.transfer(ctx, l, "removing "+temp, func(files *sftp.Client) error {
-			if err := files.Remove(temp); !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			return nil
-		})
-		if gone != nil {
-			p.litter = append(p.litter, temp)
-		}
-		return f
-	}
-	p.remember(at, old)
 	return nil
 }
 
-// remember keeps the first content that this run replaced, not an own one.
-func (p *Provider) remember(at string, old previous) {
-	if _, known := p.previous[at]; !known {
-		p.previous[at] = old
+// upload is one file on its way.
+type upload struct {
+	at, content string
+	old         previous
+	temp        string
+	err         error // why it cannot be replaced, when the reason is its own
+}
+
+func (u *upload) name() string { return path.Base(u.at) }
+
+// name gives the uploads their temporary names.
+func (p *Provider) name(uploads []*upload) *plan.Fault {
+	for _, u := range uploads {
+		token, f := p.random(8)
+		if f != nil {
+			return f
+		}
+		u.temp = tempFor(u.at, token)
+	}
+	return nil
+}
+
+// prepare writes the temporary files, keeps what they replace and puts the
+// marker in place: from here on, whatever happens, somebody will restart, and can
+// put the former files back. had is what the marker lists already.
+func (p *Provider) prepare(ctx context.Context, l *link, temps []*upload, had, more changes) *plan.Fault {
+	c := had.with(more)
+	return p.transfer(ctx, l, "writing to "+p.settings.Directory, func(files *sftp.Client) error {
+		var work []func() error
+		for _, u := range temps {
+			work = append(work, func() error { return p.write(files, u.temp, u.content, u.old) })
+		}
+		for _, name := range c.replaced[len(had.replaced):] {
+			work = append(work, func() error { return p.explain(files, p.keep(files, path.Join(p.settings.Directory, name))) })
+		}
+		// The marker comes when all that it promises is there.
+		if err := each(work, func(do func() error) error { return do() }); err != nil {
+			return err
+		}
+		return p.mark(files, c)
+	})
+}
+
+// discard removes temporary files. On a lost connection they stay until the
+// next change of this run, or of a run an hour later; no server reads them.
+func (p *Provider) discard(ctx context.Context, l *link, uploads []*upload) {
+	if len(uploads) == 0 {
+		return
+	}
+	f := p.transfer(ctx, l, "removing temporary files", func(files *sftp.Client) error {
+		return each(uploads, func(u *upload) error {
+			if u.temp == "" {
+				return nil
+			}
+			return gone(files.Remove(u.temp))
+		})
+	})
+	if f != nil {
+		for _, u := range uploads {
+			if u.temp != "" {
+				p.litter = append(p.litter, u.temp)
+			}
+		}
 	}
 }
 
-// before looks at what an upload replaces, and refuses servers without an
-// atomic rename before anything is written.
-func (p *Provider) before(ctx context.Context, l *link, at string) (previous, *plan.Fault) {
-	old := previous{mode: modeNew}
-	f := p.transfer(ctx, l, "looking at "+at, func(files *sftp.Client) error {
+// sweep removes what other runs left an hour ago or earlier, and what this run
+// could not remove. It is tidiness: what it cannot do now, a later run does.
+func (p *Provider) sweep(ctx context.Context, l *link, stale string) {
+	list := p.litter
+	p.litter = nil
+	for _, name := range strings.Split(stale, "\n") {
+		name = strings.TrimPrefix(name, "./")
+		if tempName.MatchString(name) {
+			list = append(list, path.Join(p.settings.Directory, name))
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	_ = p.transfer(ctx, l, "removing stale temporary files", func(files *sftp.Client) error {
+		return each(list, func(at string) error { return gone(files.Remove(at)) })
+	})
+}
+
+// stalePart lists temporary files that no upload can still be writing: its
+// deadlines are minutes. The times are the server's own.
+func stalePart() part {
+	return part{"stale", `find . -maxdepth 1 -name ".*.enroll-*" -mmin +60`}
+}
+
+// sumsPart hashes the temporary files on the server.
+func sumsPart(uploads []*upload) part {
+	var names []string
+	for _, u := range uploads {
+		names = append(names, quote(path.Base(u.temp)))
+	}
+	return part{"temps", "sha256sum -- " + strings.Join(names, " ")}
+}
+
+// verified holds the hashes against what was written; where the command failed,
+// the files are read back instead.
+func (p *Provider) verified(ctx context.Context, l *link, a answer, uploads []*upload) *plan.Fault {
+	sums := map[string]string{}
+	if a.sections["temps"].status <= 1 {
+		sums = parseSums(a.sections["temps"].body)
+	}
+	var unknown []*upload
+	for _, u := range uploads {
+		if sums[path.Base(u.temp)] == "" {
+			unknown = append(unknown, u)
+		}
+	}
+	var mu sync.Mutex
+	if len(unknown) > 0 {
+		f := p.transfer(ctx, l, "reading back", func(files *sftp.Client) error {
+			return each(unknown, func(u *upload) error {
+				text, err := readFile(files, u.temp)
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				sums[path.Base(u.temp)] = hash(text)
+				return err
+			})
+		})
+		if f != nil {
+			return f
+		}
+	}
+	for _, u := range uploads {
+		if got := sums[path.Base(u.temp)]; got != hash(u.content) {
+			return plan.NewFault(plan.CodeDHCPTransfer, "%s on %s does not hold what was written to it", u.temp, p.address).
+				With("sha256 written", hash(u.content)).With("sha256 found", got)
+		}
+	}
+	return nil
+}
+
+// publish gives the temporary files their names. At no moment is half a file
+// under a live name.
+func (p *Provider) publish(ctx context.Context, l *link, uploads []*upload) *plan.Fault {
+	return p.transfer(ctx, l, "renaming in "+p.settings.Directory, func(files *sftp.Client) error {
+		return each(uploads, func(u *upload) error {
+			return p.explain(files, stage("posix-rename to "+u.at, files.PosixRename(u.temp, u.at)))
+		})
+	})
+}
+
+// before looks at what uploads replace, and refuses servers without an atomic
+// rename before anything is written. The contents are those of the folder's
+// listing where that is exact.
+func (p *Provider) before(ctx context.Context, l *link, fo *folder, uploads []*upload) *plan.Fault {
+	return p.transfer(ctx, l, "looking at "+p.settings.Directory, func(files *sftp.Client) error {
 		if _, ok := files.HasExtension("posix-rename@openssh.com"); !ok {
 			return plan.NewFault(plan.CodeDHCPTransfer, "the SFTP server of %s has no posix-rename: a file could not be replaced without a moment in which it is missing or cut", p.address).
 				WithHint("Use OpenSSH's sftp-server or internal-sftp on the DHCP server (posix-rename@openssh.com). Nothing was written.")
 		}
-		info, err := files.Lstat(at)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		return each(uploads, func(u *upload) error {
+			u.err = p.lookAt(files, fo, u)
+			if transport(u.err) {
+				return u.err
+			}
 			return nil
-		case err != nil:
-			return stage("stat", err)
-		case !info.Mode().IsRegular():
-			return plan.NewFault(plan.CodeDHCPForeignFile, "%s on %s is no regular file (%s)", at, p.address, info.Mode().Type())
-		}
-		old.existed, old.mode = true, info.Mode().Perm()
-		return nil
+		})
 	})
-	if f != nil || !old.existed {
-		return old, f
-	}
-	content, f := p.readBack(ctx, l, at)
-	if f == nil && content == nil {
-		return previous{mode: modeNew}, nil
-	}
-	if content != nil {
-		old.content = *content
-	}
-	return old, f
 }
 
-// write makes the temporary file: exclusive, with its final mode, synced where
-// the server can.
-func (p *Provider) write(files *sftp.Client, temp, content string, mode fs.FileMode) error {
+func (p *Provider) lookAt(files *sftp.Client, fo *folder, u *upload) error {
+	u.old = previous{mode: modeNew}
+	info, err := files.Lstat(u.at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return stage("stat "+u.at, err)
+	case !info.Mode().IsRegular():
+		return plan.NewFault(plan.CodeDHCPForeignFile, "%s on %s is no regular file (%s)", u.at, p.address, info.Mode().Type())
+	}
+	u.old.existed, u.old.mode = true, info.Mode().Perm()
+	if st, ok := info.Sys().(*sftp.FileStat); ok {
+		u.old.uid, u.old.gid = st.UID, st.GID
+	}
+	if f := fo.files[u.name()]; f != nil && f.exact {
+		u.old.content = f.text
+		return nil
+	}
+	u.old.content, err = readFile(files, u.at)
+	return stage("read "+u.at, err)
+}
+
+// write makes a temporary file: exclusive, with its final mode and owner, synced
+// where the server can. The owner is kept where the account may give files away.
+func (p *Provider) write(files *sftp.Client, temp, content string, old previous) error {
 	f, err := files.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return p.explain(files, stage("create "+temp, err))
 	}
-	err = stage("set mode", f.Chmod(mode))
+	err = stage("set mode", f.Chmod(old.mode))
+	if err == nil && old.existed {
+		if chownErr := f.Chown(int(old.uid), int(old.gid)); chownErr != nil && !errors.Is(chownErr, fs.ErrPermission) {
+			err = stage("set owner", chownErr)
+		}
+	}
 	if err == nil {
-		_, err = f.Write([]byte(content)) // the count that comes back is not to be trusted; verify hashes
+		_, err = f.Write([]byte(content)) // the count that comes back is not to be trusted; verified hashes
 		err = stage("write", err)
 	}
 	if _, ok := files.HasExtension("fsync@openssh.com"); ok && err == nil {
@@ -196,51 +292,29 @@ func (p *Provider) write(files *sftp.Client, temp, content string, mode fs.FileM
 	return p.explain(files, err)
 }
 
-// verify hashes the temporary file on the server; where that command fails, the
-// file is read back instead.
-func (p *Provider) verify(ctx context.Context, l *link, temp, content string) *plan.Fault {
-	a, f := p.run(ctx, l, "hashing "+temp, "", []part{{"sums", "sha256sum -- " + quote(temp)}})
-	if f != nil {
-		return f
+// readFile reads a small file.
+func readFile(files *sftp.Client, at string) (string, error) {
+	f, err := files.Open(at)
+	if err != nil {
+		return "", err
 	}
-	got := ""
-	if s := a.sections["sums"]; s.status == 0 {
-		got = parseSums(s.body)[temp]
+	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
 	}
-	if got == "" {
-		text, f := p.readBack(ctx, l, temp)
-		switch {
-		case f != nil:
-			return f
-		case text != nil:
-			got = hash(*text)
-		}
+	if err == nil && len(raw) > maxFile {
+		err = errTooLarge
 	}
-	if got != hash(content) {
-		return plan.NewFault(plan.CodeDHCPTransfer, "%s on %s does not hold what was written to it", temp, p.address).
-			With("sha256 written", hash(content)).With("sha256 found", got)
-	}
-	return nil
+	return string(raw), err
 }
 
-// remove takes a file away that stood at the step's Before.
-func (p *Provider) remove(ctx context.Context, l *link, at, content string) *plan.Fault {
-	f := p.transfer(ctx, l, "removing "+at, func(files *sftp.Client) error {
-		if err := files.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return stage("remove", err)
-		}
-		return nil
-	})
-	if f == nil {
-		p.remember(at, previous{existed: true, content: content, mode: modeNew})
-	}
-	return f
-}
+var errTooLarge = fmt.Errorf("it is larger than %d bytes", maxFile)
 
 // explain adds to a failed write what the server's "Failure" does not say: how
 // much space is left, and whose right is missing.
 func (p *Provider) explain(files *sftp.Client, err error) error {
-	if err == nil || transport(err) {
+	var known *plan.Fault
+	if err == nil || transport(err) || errors.As(err, &known) {
 		return err
 	}
 	f := plan.NewFault(plan.CodeDHCPTransfer, "writing to %s on %s failed", p.settings.Directory, p.address).Because(err)

@@ -16,6 +16,9 @@ import (
 // hostsDir is dnsmasq's dhcp-hostsdir on the lab's DHCP machine.
 const hostsDir = "/etc/dnsmasq.d/enroll-hosts"
 
+// dnsmasqConf is that machine's own configuration.
+const dnsmasqConf = "port=0\ndhcp-range=198.18.0.0,static,255.254.0.0,1h\ndhcp-hostsdir=" + hostsDir + "\n"
+
 // Options of a lab.
 type Options struct {
 	Dir      string // gets site/ and env
@@ -62,7 +65,7 @@ func Start(o Options) (*Lab, error) {
 	}
 	l.Vault = secretstest.New(vault)
 	l.NetBox = netboxtest.New(netboxtest.Options{Site: SiteName, Now: o.Now, Recorder: l.Recorder})
-	l.DHCP = dhcptest.New(dhcptest.Options{Now: o.Now, Recorder: l.Recorder, Directory: hostsDir, DeviceOf: deviceOf})
+	l.DHCP = dhcptest.New(dhcptest.Options{Now: o.Now, Recorder: l.Recorder, Directory: hostsDir, Main: dnsmasqConf, DeviceOf: deviceOf})
 	l.BMC = bmctest.New(bmctest.Options{Now: o.Now, Recorder: l.Recorder})
 	l.Ironic = ironictest.New(ironictest.Options{Now: o.Now, Recorder: l.Recorder, Verify: l.verify, Inventory: l.inventory})
 	l.seed()

@@ -1,41 +1,15 @@
 package dhcptest
 
 import (
-	"fmt"
 	"io/fs"
 	"net/netip"
 	"path"
 	"regexp"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/enroll-dev/enroll/plan"
 )
-
-// daemon is dnsmasq with its unit and its journal.
-type daemon struct {
-	active  bool
-	result  string // systemd's Result
-	pid     int
-	started time.Time
-	starts  []time.Time
-	table   []host // the one read last is first, as dnsmasq keeps them
-	journal []logLine
-}
-
-// host is one dhcp-host entry.
-type host struct {
-	macs    []plan.MAC
-	address netip.Addr
-	name    string
-	static  bool // of the main configuration; a reload keeps it
-}
-
-type logLine struct {
-	at   time.Time
-	text string
-}
 
 type event int
 
@@ -43,10 +17,6 @@ const (
 	eventWritten event = iota // closed after writing, or renamed into the folder
 	eventRemoved
 )
-
-func (s *Server) log(format string, args ...any) {
-	s.dnsmasq.journal = append(s.dnsmasq.journal, logLine{at: s.now(), text: fmt.Sprintf(format, args...)})
-}
 
 // watched reports whether dnsmasq looks at a path of its hostsdir.
 func (s *Server) watched(p string) bool {
@@ -56,7 +26,7 @@ func (s *Server) watched(p string) bool {
 
 // notify is inotify. A read adds entries; nothing that was read before leaves.
 func (s *Server) notify(p string, e event) {
-	if !s.dnsmasq.active || !s.watched(p) {
+	if s.options.Service != serviceDnsmasq || !s.daemon.active || !s.watched(p) {
 		return
 	}
 	switch e {
@@ -91,7 +61,7 @@ func (s *Server) readHosts(p string) {
 			s.log("%s at line %d of %s", complaint, i+1, p)
 			continue
 		}
-		s.dnsmasq.table = append([]host{h}, s.dnsmasq.table...)
+		s.daemon.table = append([]host{h}, s.daemon.table...)
 	}
 }
 
@@ -116,7 +86,7 @@ func (s *Server) parseHost(line string) (host, string) {
 			h.macs = append(h.macs, mac)
 		default:
 			if a, err := netip.ParseAddr(field); err == nil {
-				for _, other := range s.dnsmasq.table {
+				for _, other := range s.daemon.table {
 					if other.address == a {
 						return h, "duplicate dhcp-host IP address " + a.String()
 					}
@@ -132,13 +102,9 @@ func (s *Server) parseHost(line string) (host, string) {
 	return h, ""
 }
 
-// startDaemon starts dnsmasq: main configuration first, then the folder.
-func (s *Server) startDaemon() {
-	d := &s.dnsmasq
-	d.active, d.result = true, "success"
-	d.pid += 1000
-	d.started = s.now()
-	d.table = nil
+// startDnsmasq reads the main configuration first, then the folder.
+func (s *Server) startDnsmasq() {
+	d := &s.daemon
 	s.log("started, version 2.90 DNS disabled")
 	for _, line := range s.options.Static {
 		if h, complaint := s.parseHost(line); complaint == "" {
@@ -153,12 +119,12 @@ func (s *Server) startDaemon() {
 // undefined: here the newest file first, so that in a duplicate the older one loses.
 func (s *Server) rereadHosts() {
 	var kept []host
-	for _, h := range s.dnsmasq.table {
+	for _, h := range s.daemon.table {
 		if h.static {
 			kept = append(kept, h)
 		}
 	}
-	s.dnsmasq.table = kept
+	s.daemon.table = kept
 	s.changed = true
 	dir := s.tree.nodes[s.options.Directory]
 	if dir == nil {
@@ -173,40 +139,4 @@ func (s *Server) rereadHosts() {
 			s.readHosts(p)
 		}
 	}
-}
-
-// Lease is the address that a client with this MAC would get now.
-func (s *Server) Lease(mac plan.MAC) (netip.Addr, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.dnsmasq.active {
-		return netip.Addr{}, false
-	}
-	for _, h := range s.dnsmasq.table {
-		for _, m := range h.macs {
-			if m == mac {
-				return h.address, h.address.IsValid()
-			}
-		}
-	}
-	return netip.Addr{}, false
-}
-
-// Kill ends dnsmasq with a signal.
-func (s *Server) Kill() {
-	s.locked(func() { s.dnsmasq.active, s.dnsmasq.result, s.changed = false, "signal", true })
-}
-
-// Start starts dnsmasq, as an operator on the machine would.
-func (s *Server) Start() { s.locked(s.startDaemon) }
-
-// Journal gives the texts of the unit's journal.
-func (s *Server) Journal() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []string
-	for _, l := range s.dnsmasq.journal {
-		out = append(out, l.text)
-	}
-	return out
 }

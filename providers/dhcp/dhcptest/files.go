@@ -14,6 +14,7 @@ var (
 	errNotDir   = errors.New("not a directory")
 	errNotEmpty = errors.New("directory not empty")
 	errNoSpace  = errors.New("no space left on device")
+	errReadOnly = errors.New("read-only file system")
 )
 
 // parentAllows reports whether the account may change the folder of a path.
@@ -70,6 +71,10 @@ func (v *sftpServer) close(r request) []byte {
 		return status(r.id, statusFailure, "Failure")
 	}
 	delete(v.handles, r.handle)
+	if h.written && v.c.s.behaviour.FullAtClose && len(h.node.data) > 0 {
+		h.node.data = h.node.data[:len(h.node.data)/2] // what was only promised
+		return errno(r.id, errNoSpace)
+	}
 	if h.written && v.c.s.tree.nodes[h.path] == h.node {
 		v.c.s.notify(h.path, eventWritten)
 	}
@@ -142,8 +147,8 @@ func (v *sftpServer) setstat(r request) []byte {
 	switch {
 	case n == nil:
 		return errno(r.id, fs.ErrNotExist)
-	case n.owner != v.c.s.options.User:
-		return errno(r.id, fs.ErrPermission)
+	case n.owner != v.c.s.options.User, r.hasOwner && r.owner != uidOf(n.owner):
+		return errno(r.id, fs.ErrPermission) // only root gives files away
 	case r.hasMode:
 		n.mode = n.mode&fs.ModeDir | fs.FileMode(r.mode)
 	}
@@ -227,6 +232,24 @@ func (v *sftpServer) mkdir(r request) []byte {
 	return errno(r.id, nil)
 }
 
+// link gives a file a second name.
+func (v *sftpServer) link(r request) []byte {
+	t := &v.c.s.tree
+	n := t.nodes[r.path]
+	switch {
+	case n == nil:
+		return errno(r.id, fs.ErrNotExist)
+	case t.nodes[r.to] != nil:
+		return errno(r.id, errExists)
+	}
+	if err := v.parentAllows(r.to); err != nil {
+		return errno(r.id, err)
+	}
+	t.nodes[r.to] = n
+	v.c.s.notify(r.to, eventWritten)
+	return errno(r.id, nil)
+}
+
 // rename replaces an existing file only in its POSIX form.
 func (v *sftpServer) rename(r request, posix bool) []byte {
 	t := &v.c.s.tree
@@ -246,4 +269,11 @@ func (v *sftpServer) rename(r request, posix bool) []byte {
 	t.nodes[r.to] = n
 	v.c.s.notify(r.to, eventWritten)
 	return errno(r.id, nil)
+}
+
+func uidOf(owner string) uint32 {
+	if owner == "root" {
+		return 0
+	}
+	return 1000
 }

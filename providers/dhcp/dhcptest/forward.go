@@ -26,6 +26,10 @@ func (c *conn) forward(incoming ssh.NewChannel) {
 		return
 	}
 	address := net.JoinHostPort(to.Host, strconv.FormatUint(uint64(to.Port), 10))
+	if b := c.s.read(); c.s.options.Service == serviceKea && address == controlAddress && !b.NoForwarding {
+		c.control(incoming) // the machine's own, not this process's
+		return
+	}
 	rec, _ := c.s.recorder.Begin(exchange.Record{System: "dhcp", Method: "ssh.forward", Path: address})
 	defer c.s.recorder.End(rec)
 	if c.s.read().NoForwarding {

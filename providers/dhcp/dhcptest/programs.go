@@ -18,8 +18,9 @@ func runShell(sh *shell, args []string) int {
 		fmt.Fprintln(&sh.err, "sh: only -c here")
 		return 2
 	}
-	inner := &shell{s: sh.s, path: sh.path, cwd: sh.cwd}
+	inner := &shell{s: sh.s, path: sh.path, cwd: sh.cwd, user: sh.user}
 	inner.run(args[1])
+	sh.hangs = inner.hangs
 	sh.out.Write(inner.out.Bytes())
 	sh.err.Write(inner.err.Bytes())
 	return inner.status
@@ -66,6 +67,17 @@ func runHash(sh *shell, args []string) int {
 }
 
 func runGrep(sh *shell, args []string) int {
+	if len(args) == 3 && args[0] == "-q" {
+		n, errno := sh.open(args[2])
+		switch {
+		case n == nil:
+			fmt.Fprintf(&sh.err, "grep: %s: %s\n", args[2], errno)
+			return 2
+		case strings.Contains(string(n.data), args[1]):
+			return 0
+		}
+		return 1
+	}
 	if len(args) < 4 || args[0] != "-HaZ" || args[1] != "" || args[2] != "--" {
 		fmt.Fprintln(&sh.err, "grep: want -HaZ \"\" -- FILE...")
 		return 2
@@ -109,6 +121,47 @@ func runList(sh *shell, args []string) int {
 	return 0
 }
 
+// runFind knows one search: temporary files that are old.
+func runFind(sh *shell, args []string) int {
+	if strings.Join(args, " ") != ". -maxdepth 1 -name .*.enroll-* -mmin +60" {
+		fmt.Fprintln(&sh.err, "find: unknown predicate")
+		return 1
+	}
+	now := sh.s.now()
+	for _, name := range sh.s.tree.list(sh.cwd) {
+		n := sh.s.tree.nodes[path.Join(sh.cwd, name)]
+		if strings.HasPrefix(name, ".") && strings.Contains(name[1:], ".enroll-") && now.Sub(n.mtime) > time.Hour {
+			fmt.Fprintln(&sh.out, "./"+name)
+		}
+	}
+	return 0
+}
+
+func runTouch(sh *shell, args []string) int {
+	for _, name := range args {
+		n := sh.s.tree.nodes[path.Join(sh.cwd, name)]
+		if n == nil || !n.may(sh.s.options.User, 2) {
+			fmt.Fprintf(&sh.err, "touch: cannot touch '%s': Permission denied\n", name)
+			return 1
+		}
+		n.mtime = sh.s.now()
+	}
+	return 0
+}
+
+// runSockets tells one UDP socket of a Kea that serves. dhcpd and dnsmasq have
+// theirs as long as they live.
+func runSockets(sh *shell, args []string) int {
+	if strings.Join(args, " ") != "-Hlun sport = :67" {
+		fmt.Fprintln(&sh.err, "ss: want -Hlun sport = :67")
+		return 255
+	}
+	if d := &sh.s.daemon; d.active && !d.deaf {
+		fmt.Fprintln(&sh.out, "UNCONN 0      0          192.0.2.1:67        0.0.0.0:*")
+	}
+	return 0
+}
+
 func runDate(sh *shell, args []string) int {
 	if len(args) != 1 || args[0] != "+%s.%N" {
 		fmt.Fprintf(&sh.err, "date: want %s\n", "+%s.%N")
@@ -119,7 +172,7 @@ func runDate(sh *shell, args []string) int {
 	return 0
 }
 
-// runSudo knows two rules, those of the reference's sudoers file, and never
+// runSudo knows three rules, those of the reference's sudoers file, and never
 // asks for a password: -n. With -l it tells whether it would.
 func runSudo(sh *shell, args []string) int {
 	unit := sh.s.options.Unit
@@ -132,7 +185,7 @@ func runSudo(sh *shell, args []string) int {
 		args = args[1:]
 	}
 	command := strings.Join(args[1:], " ")
-	if sh.s.behaviour.NoSudo || command != "/usr/bin/systemctl reload "+unit && command != "/usr/bin/systemctl restart "+unit {
+	if sh.s.behaviour.NoSudo || command != "/usr/bin/systemctl reload "+unit && command != "/usr/bin/systemctl restart "+unit && command != sh.s.check() {
 		fmt.Fprintln(&sh.err, "sudo: a password is required")
 		return 1
 	}
@@ -140,7 +193,25 @@ func runSudo(sh *shell, args []string) int {
 		fmt.Fprintln(&sh.out, command)
 		return 0
 	}
+	if args[1] != "/usr/bin/systemctl" {
+		root := &shell{s: sh.s, path: sh.path, cwd: sh.cwd, user: "root"}
+		status := root.find(args[1])(root, args[2:])
+		sh.out.Write(root.out.Bytes())
+		sh.err.Write(root.err.Bytes())
+		return status
+	}
 	return systemctl(sh, args[2:], true)
+}
+
+// check is the command with which the server checks its own configuration.
+func (s *Server) check() string {
+	switch s.options.Service {
+	case serviceKea:
+		return "/usr/sbin/kea-dhcp4 -t " + formOf(serviceKea).config
+	case serviceISC:
+		return "/usr/sbin/dhcpd -t -4 -cf " + formOf(serviceISC).config
+	}
+	return ""
 }
 
 func runSystemctl(sh *shell, args []string) int { return systemctl(sh, args, false) }
@@ -155,7 +226,7 @@ func systemctl(sh *shell, args []string, root bool) int {
 	case len(args) == 4 && args[0] == "show" && args[1] == "-p":
 		return show(sh, strings.Split(args[2], ","), args[3])
 	case len(args) == 2 && args[0] == "is-active":
-		if args[1] == s.options.Unit && s.dnsmasq.active {
+		if args[1] == s.options.Unit && (s.daemon.active || s.daemon.exited) {
 			fmt.Fprintln(&sh.out, "active")
 			return 0
 		}
@@ -166,24 +237,31 @@ func systemctl(sh *shell, args []string, root bool) int {
 			fmt.Fprintf(&sh.err, "Failed to %s %s.service: Interactive authentication required.\nSee system logs and 'systemctl status %s.service' for details.\n", args[0], args[1], args[1])
 			return 1
 		}
-		if args[0] == "reload" {
-			return reload(sh)
+		if args[0] == "restart" {
+			return restart(sh)
 		}
-		return restart(sh)
+		if s.options.Service != serviceDnsmasq {
+			fmt.Fprintf(&sh.err, "Failed to reload %s.service: Job type reload is not applicable for unit %s.service.\n", args[1], args[1])
+			return 1
+		}
+		return reload(sh)
 	}
 	fmt.Fprintf(&sh.err, "Unknown command verb %s.\n", strings.Join(args, " "))
 	return 1
 }
 
 func show(sh *shell, properties []string, unit string) int {
-	d := &sh.s.dnsmasq
+	d := &sh.s.daemon
 	values := map[string]string{"LoadState": "not-found", "ActiveState": "inactive", "SubState": "dead", "Result": "success", "MainPID": "0", "ExecMainStartTimestamp": "", "ExecMainStatus": "0"}
 	if unit == sh.s.options.Unit || unit == sh.s.options.Unit+".service" {
 		values["LoadState"], values["Result"] = "loaded", d.result
 		values["ExecMainStartTimestamp"] = d.started.UTC().Format("Mon 2006-01-02 15:04:05 MST")
 		values["ActiveState"], values["SubState"] = "failed", "failed"
-		if d.active {
+		switch {
+		case d.active:
 			values["ActiveState"], values["SubState"], values["MainPID"] = "active", "running", strconv.Itoa(d.pid)
+		case d.exited: // the generated unit of dhcpd remains active after exit
+			values["ActiveState"], values["SubState"] = "active", "exited"
 		}
 	}
 	// systemd prints in its own order, whatever was asked first.
@@ -200,17 +278,18 @@ func show(sh *shell, properties []string, unit string) int {
 // reload is ExecReload: a SIGHUP.
 func reload(sh *shell) int {
 	s := sh.s
-	if !s.dnsmasq.active {
+	if !s.daemon.active {
 		fmt.Fprintf(&sh.err, "%s.service is not active, cannot reload.\n", s.options.Unit)
 		return 1
 	}
 	s.log("Reloading %s.service - dnsmasq - A lightweight DHCP and caching DNS server...", s.options.Unit)
 	s.log("Reloaded %s.service - dnsmasq - A lightweight DHCP and caching DNS server.", s.options.Unit)
-	if s.behaviour.DieOnReload {
-		s.dnsmasq.active, s.dnsmasq.result, s.changed = false, "signal", true
+	if s.behaviour.HangRestart {
+		sh.hangs = true
 		return 0
 	}
 	s.rereadHosts()
+	s.afterLoad()
 	return 0
 }
 
@@ -219,20 +298,29 @@ func reload(sh *shell) int {
 func restart(sh *shell) int {
 	s := sh.s
 	now := s.now()
-	s.dnsmasq.active, s.changed = false, true
+	s.end("success") // what runs is stopped first
+	s.daemon.exited = false
+	if s.behaviour.HangRestart {
+		sh.hangs = true
+		return 0
+	}
 	recent := 0
-	for _, at := range s.dnsmasq.starts {
+	for _, at := range s.daemon.starts {
 		if now.Sub(at) < 10*time.Second {
 			recent++
 		}
 	}
 	if recent >= 5 {
-		s.dnsmasq.result = "start-limit-hit"
+		s.daemon.result = "start-limit-hit"
 		fmt.Fprintf(&sh.err, "Job for %s.service failed.\nSee \"systemctl status %s.service\" and \"journalctl -xeu %s.service\" for details.\n", s.options.Unit, s.options.Unit, s.options.Unit)
 		return 1
 	}
-	s.dnsmasq.starts = append(s.dnsmasq.starts, now)
+	s.daemon.starts = append(s.daemon.starts, now)
 	s.startDaemon()
+	if !s.daemon.active && s.options.Service == serviceISC && !s.daemon.exited {
+		fmt.Fprintf(&sh.err, "Job for %s.service failed because the control process exited with error code.\nSee \"systemctl status %s.service\" and \"journalctl -xeu %s.service\" for details.\n", s.options.Unit, s.options.Unit, s.options.Unit)
+		return 1
+	}
 	return 0
 }
 
@@ -258,7 +346,7 @@ func runJournalctl(sh *shell, args []string) int {
 	}
 	since := time.Unix(sec, nanos)
 	var lines []string
-	for _, l := range sh.s.dnsmasq.journal {
+	for _, l := range sh.s.daemon.journal {
 		if m[1] == sh.s.options.Unit && !l.at.Before(since) {
 			lines = append(lines, l.text)
 		}

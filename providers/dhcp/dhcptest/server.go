@@ -1,10 +1,10 @@
 // Package dhcptest is a DHCP server machine in one process: sshd with an SFTP
 // subsystem, a shell that knows the commands of package dhcp and no others, sudo,
-// systemd with one unit, its journal, and dnsmasq with a dhcp-hostsdir. It is
-// the simulator for tests and the embedded lab, in the style of httptest.
+// systemd with one unit, its journal, and one of three DHCP servers: dnsmasq with
+// a dhcp-hostsdir, Kea with its control agent, or ISC dhcpd. It is the simulator for tests and the embedded lab, in the style of httptest.
 //
-// Texts, statuses and orders were taken from Debian 12 with dnsmasq 2.90 and
-// OpenSSH 9.2. The SFTP server is its own, because that of pkg/sftp lets neither
+// Texts, statuses and orders were taken from Debian 12 with dnsmasq 2.90, Kea 2.2,
+// ISC dhcpd 4.4.3 and OpenSSH 9.2. The SFTP server is its own, because that of pkg/sftp lets neither
 // the extensions nor the point at which an answer is lost be chosen per server.
 // Every login, command and SFTP request is one exchange of the recorder.
 package dhcptest
@@ -37,9 +37,17 @@ type Options struct {
 	// Recorder records exchanges and injects faults. Default: an own one.
 	Recorder *exchange.Recorder
 	User     string // the account that may log in; default "enroll"
-	// Directory is dnsmasq's dhcp-hostsdir, owned by User; default "/etc/enroll-hosts.d".
+	// Service is "dnsmasq", "kea" or "isc"; default "dnsmasq".
+	Service string
+	// Directory holds the reservations, owned by User; default by service:
+	// "/etc/enroll-hosts.d", which is dnsmasq's dhcp-hostsdir, "/etc/kea/enroll.d" or
+	// "/etc/dhcp/enroll.d".
 	Directory string
-	Unit      string // default "dnsmasq"
+	Unit      string // default by service, as in Debian
+	// Main is the server's main configuration; default: one that serves 192.0.2.0/24
+	// and 198.51.100.0/24 and, for Kea and ISC, includes an index in Directory, which
+	// is then there and empty.
+	Main string
 	// Static are dhcp-host lines of dnsmasq's own configuration: MAC,address,name.
 	Static []string
 	// HostKeys of sshd. Default: a fresh ed25519 and a fresh RSA key. Making an
@@ -65,9 +73,22 @@ type Behaviour struct {
 	NoJournal                         bool // the account may not read the journal
 	NoSystemd                         bool // systemd is not process 1
 	NoSudo                            bool // the account has no sudo rule
-	DieOnReload                       bool // dnsmasq ends when it is reloaded, and reload says nothing
-	Full                              bool // no byte more fits on the disk
-	FreeBytes                         int  // with Full: what still fits
+	NoControl                         bool // Kea's control agent does not run
+	DieOnReload                       bool // the server ends when it is reloaded or restarted, and nothing says so
+
+	// What the server does with a configuration that has this MAC although its own
+	// check passes it. Zero: nothing.
+	Refuses plan.MAC // it does not start; Kea's reload says no, and nobody is served
+	DiesOf  plan.MAC // it starts, and ends two seconds later
+	DeafTo  plan.MAC // Kea: the reload says yes, and nobody is served
+
+	HangRestart   bool // restart and reload do not come back
+	NoLink        bool // SFTP: no hard links
+	ReadOnly      bool // nothing can be written
+	FullAtClose   bool // the disk turns out to be full when a file is closed
+	SymlinkFolder bool // the folder of the reservations is a symbolic link
+	Full          bool // no byte more fits on the disk
+	FreeBytes     int  // with Full: what still fits
 }
 
 // Server is the machine. All methods may be called from any goroutine.
@@ -96,7 +117,7 @@ type Server struct {
 	last      time.Time // what now said last
 	behaviour Behaviour
 	tree      tree
-	dnsmasq   daemon
+	daemon    daemon
 	watchers  []func()
 	changed   bool
 	conns     map[*conn]bool
@@ -136,11 +157,18 @@ func New(o Options) *Server {
 	if o.User == "" {
 		o.User = "enroll"
 	}
+	if o.Service == "" {
+		o.Service = serviceDnsmasq
+	}
+	form := formOf(o.Service)
 	if o.Directory == "" {
-		o.Directory = "/etc/enroll-hosts.d"
+		o.Directory = form.directory
 	}
 	if o.Unit == "" {
-		o.Unit = "dnsmasq"
+		o.Unit = form.unit
+	}
+	if o.Main == "" {
+		o.Main = form.main(o.Directory)
 	}
 	if len(o.HostKeys) == 0 {
 		o.HostKeys = NewHostKeys()
@@ -168,6 +196,7 @@ func New(o Options) *Server {
 	}
 	s.tree = newTree(s.now(), o.User, o.Directory)
 	s.config = s.sshConfig(o.HostKeys)
+	s.install()
 	s.startDaemon()
 	if s.wire, err = net.ListenUDP("udp4", &net.UDPAddr{IP: at.IP}); err != nil {
 		panic("dhcptest: " + err.Error())
@@ -231,7 +260,8 @@ func (s *Server) Settings() plan.DHCPSettings {
 	const deadline = 20 * time.Second
 	return plan.DHCPSettings{
 		Host: s.Host, Port: s.Port, User: s.User,
-		Service: "dnsmasq", Directory: s.options.Directory, Unit: s.options.Unit, NameSuffix: "-bmc",
+		Service: s.options.Service, Directory: s.options.Directory, Unit: s.options.Unit, NameSuffix: "-bmc",
+		Config:   formOf(s.options.Service).config,
 		Timeouts: plan.DHCPTimeouts{Connect: deadline, Login: deadline, Command: deadline, Transfer: deadline},
 		Settle:   time.Second,
 	}

@@ -34,6 +34,7 @@ const (
 	modeRegular, modeDirectory                        = 0o100000, 0o040000
 	maxPacket                                         = 256 << 10
 	extRename, extFsync, extStatVFS                   = "posix-rename@openssh.com", "fsync@openssh.com", "statvfs@openssh.com"
+	extLink                                           = "hardlink@openssh.com"
 	blockSize                                         = 4096
 	diskBytes, diskInodes                      uint64 = 1 << 30, 1 << 16
 )
@@ -79,6 +80,8 @@ type request struct {
 	flags      uint32
 	mode       uint32
 	hasMode    bool
+	owner      uint32
+	hasOwner   bool
 	data       []byte
 	incomplete bool
 }
@@ -150,7 +153,7 @@ func (v *sftpServer) answer(r request) bool {
 	v.c.s.recorder.End(rec)
 	frame := binary.BigEndian.AppendUint32(nil, uint32(len(reply)))
 	_, err := v.channel.Write(append(frame, reply...))
-	return err == nil
+	return err == nil && kind != exchange.Garbage // what talks nonsense does no more work
 }
 
 // outcome is the status code of a reply, 0 for replies that carry data.
@@ -168,7 +171,7 @@ func (r request) mutates() bool {
 	case typeWrite, typeSetstat, typeFsetstat, typeRemove, typeMkdir, typeRmdir, typeRename:
 		return true
 	}
-	return r.name == "posix-rename"
+	return r.name == "posix-rename" || r.name == "hardlink"
 }
 
 // do serves a request with the machine's lock held.
@@ -176,6 +179,9 @@ func (v *sftpServer) do(r request) []byte {
 	b := v.c.s.behaviour
 	if r.incomplete {
 		return status(r.id, statusBad, "bad message")
+	}
+	if b.ReadOnly && r.mutates() {
+		return errno(r.id, errReadOnly)
 	}
 	switch r.kind {
 	case typeInit:
@@ -222,7 +228,7 @@ func (v *sftpServer) version(b Behaviour) []byte {
 	for _, e := range []struct {
 		name, data string
 		missing    bool
-	}{{extRename, "1", b.NoPosixRename}, {extStatVFS, "2", b.NoStatVFS}, {extFsync, "1", b.NoFsync}} {
+	}{{extRename, "1", b.NoPosixRename}, {extStatVFS, "2", b.NoStatVFS}, {extLink, "1", b.NoLink}, {extFsync, "1", b.NoFsync}} {
 		if !e.missing {
 			out = text(text(out, e.name), e.data)
 		}
@@ -234,6 +240,8 @@ func (v *sftpServer) extended(r request, b Behaviour) []byte {
 	switch {
 	case r.name == "posix-rename" && !b.NoPosixRename:
 		return v.rename(r, true)
+	case r.name == "hardlink" && !b.NoLink:
+		return v.link(r)
 	case r.name == "fsync" && !b.NoFsync && v.handles[r.handle] != nil:
 		return status(r.id, statusOK, "Success")
 	case r.name == "statvfs" && !b.NoStatVFS:
@@ -278,10 +286,7 @@ func attrs(b []byte, n *node) []byte {
 	if n.mode.IsDir() {
 		mode = uint32(n.mode.Perm()) | modeDirectory
 	}
-	var uid uint32 = 1000
-	if n.owner == "root" {
-		uid = 0
-	}
+	uid := uidOf(n.owner)
 	var seconds uint32
 	if n.mtime.After(time.Unix(0, 0)) {
 		seconds = uint32(n.mtime.Unix()) //nolint:gosec // the protocol's own width
@@ -315,7 +320,7 @@ func decode(packet []byte) request {
 	case typeInit: // its only field is the version, read as the id
 	case typeOpen:
 		r.path, r.flags = d.path(), d.u32()
-		r.mode, r.hasMode = d.attrs()
+		d.attrs(&r)
 	case typeClose, typeReaddir, typeFstat:
 		r.handle = d.text()
 	case typeRead:
@@ -324,15 +329,15 @@ func decode(packet []byte) request {
 		r.handle, r.offset, r.data = d.text(), d.u64(), []byte(d.text())
 	case typeSetstat:
 		r.path = d.path()
-		r.mode, r.hasMode = d.attrs()
+		d.attrs(&r)
 	case typeFsetstat:
 		r.handle = d.text()
-		r.mode, r.hasMode = d.attrs()
+		d.attrs(&r)
 	case typeLstat, typeStat, typeOpendir, typeRemove, typeRmdir, typeRealpath:
 		r.path = d.path()
 	case typeMkdir:
 		r.path = d.path()
-		r.mode, r.hasMode = d.attrs()
+		d.attrs(&r)
 	case typeRename:
 		r.path, r.to = d.path(), d.path()
 	case typeExtended:
@@ -341,6 +346,8 @@ func decode(packet []byte) request {
 			r.name, r.path, r.to = "posix-rename", d.path(), d.path()
 		case extFsync:
 			r.name, r.handle = "fsync", d.text()
+		case extLink:
+			r.name, r.path, r.to = "hardlink", d.path(), d.path()
 		case extStatVFS:
 			r.name, r.path = "statvfs", d.path()
 		default:
@@ -387,17 +394,17 @@ func (d *decoder) text() string { return string(d.take(d.u32())) }
 
 func (d *decoder) path() string { return path.Clean("/" + d.text()) }
 
-// attrs gives the permission bits, if they are among the attributes.
-func (d *decoder) attrs() (mode uint32, has bool) {
+// attrs takes the attributes that a request sets.
+func (d *decoder) attrs(r *request) {
 	flags := d.u32()
 	if flags&attrSize != 0 {
 		d.u64()
 	}
 	if flags&attrOwner != 0 {
-		d.u64()
+		r.owner, r.hasOwner = d.u32(), true
+		d.u32()
 	}
 	if flags&attrMode != 0 {
-		mode, has = d.u32()&0o777, true
+		r.mode, r.hasMode = d.u32()&0o777, true
 	}
-	return mode, has
 }

@@ -11,6 +11,7 @@ import (
 type ran struct {
 	stdout, stderr string
 	status         int
+	hangs          bool // it does not come back
 }
 
 // mutates reports whether a command changes the machine.
@@ -109,18 +110,21 @@ type shell struct {
 	s        *Server
 	path     string
 	cwd      string
+	user     string // as whom programs read
 	out, err bytes.Buffer
 	status   int
 	over     bool
+	hangs    bool
 }
 
 // login runs a command as sshd does: through the account's login shell, with
 // its PATH, after its profile has had its say.
 func (s *Server) login(command string) ran {
-	sh := &shell{s: s, path: "/usr/local/bin:/usr/bin:/bin:/usr/games", cwd: "/"}
+	s.tick()
+	sh := &shell{s: s, path: "/usr/local/bin:/usr/bin:/bin:/usr/games", cwd: "/", user: s.options.User}
 	sh.out.WriteString(s.behaviour.Profile)
 	sh.run(command)
-	return ran{stdout: sh.out.String(), stderr: sh.err.String(), status: sh.status}
+	return ran{stdout: sh.out.String(), stderr: sh.err.String(), status: sh.status, hangs: sh.hangs}
 }
 
 func (sh *shell) run(text string) {
@@ -131,7 +135,7 @@ func (sh *shell) run(text string) {
 		return
 	}
 	for _, st := range statements {
-		if sh.over {
+		if sh.over || sh.hangs {
 			return
 		}
 		if st.after == "||" && sh.status == 0 || st.after == "&&" && sh.status != 0 {
@@ -150,6 +154,12 @@ func (sh *shell) expand(words []word) []string {
 			out = append(out, w.text)
 		case w.text == "*":
 			out = append(out, sh.s.tree.glob(sh.cwd)...)
+		case strings.HasSuffix(w.text, "/*"):
+			dir := strings.TrimSuffix(w.text, "/*")
+			names := sh.s.tree.glob(dir)
+			for _, name := range names {
+				out = append(out, dir+"/"+name)
+			}
 		default:
 			out = append(out, strings.ReplaceAll(w.text, "$?", fmt.Sprint(sh.status)))
 		}
@@ -208,12 +218,30 @@ func (sh *shell) cd(args []string) int {
 }
 
 func (sh *shell) test(args []string) int {
-	if len(args) != 2 || args[0] != "-e" && args[0] != "-w" {
+	if len(args) != 2 {
 		fmt.Fprintln(&sh.err, "sh: 1: test: unexpected operator")
 		return 2
 	}
-	n := sh.s.tree.nodes[path.Join(sh.cwd, args[1])]
-	if n == nil || args[0] == "-w" && !n.may(sh.s.options.User, 2) {
+	at := args[1]
+	if !path.IsAbs(at) {
+		at = path.Join(sh.cwd, at)
+	}
+	n := sh.s.tree.nodes[path.Clean(at)]
+	holds := false
+	switch args[0] {
+	case "-e":
+		holds = n != nil
+	case "-w":
+		holds = n != nil && n.may(sh.s.options.User, 2)
+	case "-r":
+		holds = n != nil && n.may(sh.s.options.User, 4)
+	case "-h":
+		holds = n != nil && at == sh.s.options.Directory && sh.s.behaviour.SymlinkFolder
+	default:
+		fmt.Fprintln(&sh.err, "sh: 1: test: unexpected operator")
+		return 2
+	}
+	if !holds {
 		return 1
 	}
 	return 0
@@ -230,7 +258,17 @@ func (sh *shell) find(name string) func(*shell, []string) int {
 		"/usr/bin/sudo":       runSudo,
 		"/usr/bin/systemctl":  runSystemctl,
 		"/usr/bin/journalctl": runJournalctl,
-		"/usr/sbin/dnsmasq":   runDnsmasq,
+		"/usr/bin/find":       runFind,
+		"/usr/bin/touch":      runTouch,
+		"/usr/bin/ss":         runSockets,
+	}
+	switch sh.s.options.Service {
+	case serviceKea:
+		programs["/usr/sbin/kea-dhcp4"] = runKea
+	case serviceISC:
+		programs["/usr/sbin/dhcpd"] = runDhcpd
+	default:
+		programs["/usr/sbin/dnsmasq"] = runDnsmasq
 	}
 	if sh.s.behaviour.NoHash {
 		delete(programs, "/usr/bin/sha256sum")

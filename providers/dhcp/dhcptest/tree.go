@@ -23,14 +23,19 @@ type tree struct {
 
 func newTree(now time.Time, user, dir string) tree {
 	t := tree{nodes: map[string]*node{}}
-	for p := path.Dir(dir); ; p = path.Dir(p) {
+	t.mkdirs(now, path.Dir(dir))
+	t.nodes[dir] = &node{mode: fs.ModeDir | 0o755, mtime: now, owner: user}
+	return t
+}
+
+// mkdirs makes a folder of root's with those above it.
+func (t *tree) mkdirs(now time.Time, dir string) {
+	for p := dir; t.nodes[p] == nil; p = path.Dir(p) {
 		t.nodes[p] = &node{mode: fs.ModeDir | 0o755, mtime: now, owner: "root"}
 		if p == "/" {
 			break
 		}
 	}
-	t.nodes[dir] = &node{mode: fs.ModeDir | 0o755, mtime: now, owner: user}
-	return t
 }
 
 // may reports whether a user has a right (4 read, 2 write, 1 search).
@@ -78,7 +83,7 @@ func (s *Server) abs(name string) string {
 	return path.Clean(name)
 }
 
-// PutFile writes a file as root does with an editor: dnsmasq notices. The name
+// PutFile writes a file as root does with an editor: the server notices where it can. The name
 // is, as in all methods here, a path or a name in the hostsdir.
 func (s *Server) PutFile(name, content string, mode fs.FileMode) {
 	s.locked(func() {

@@ -62,7 +62,7 @@ func (s *Server) offer(message *dhcpv4.DHCPv4) []byte {
 func (s *Server) nameOf(address netip.Addr) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range s.dnsmasq.table {
+	for _, h := range s.daemon.table {
 		if h.address == address {
 			return h.name
 		}

@@ -1,0 +1,235 @@
+package dhcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// Kea takes commands as JSON, at its control agent over HTTP or at the daemon's
+// own socket. Both are reached through the SSH connection (direct-tcpip and
+// direct-streamlocal): no program is started on the server and nothing is quoted.
+
+// maxControl is how much Kea may answer; a configuration with 10,000 reservations
+// has about 5 MB.
+const maxControl = 64 << 20
+
+// keaAnswer is Kea's answer: result is 0 for good, 1 for failed, 2 for a command
+// that this build does not know, 3 for nothing found.
+type keaAnswer struct {
+	Result    int             `json:"result"`
+	Text      string          `json:"text"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// keaService is the daemon's name for the control agent.
+func keaService(v6 bool) string {
+	if v6 {
+		return "dhcp6"
+	}
+	return "dhcp4"
+}
+
+// control sends one command to Kea. A fault means that there is no answer;
+// whether the command was good stands in the answer.
+func (p *Provider) control(ctx context.Context, l *link, command string) (keaAnswer, *plan.Fault) {
+	p.requests.Add(1)
+	var answer keaAnswer
+	at := p.settings.Control
+	f := within(ctx, l.cut, p.settings.Timeouts.Command, command+" at "+at+" on "+p.address, func() error {
+		network := "tcp"
+		if path.IsAbs(at) {
+			network = "unix"
+		}
+		conn, err := l.shell.Dial(network, at)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }() // the answer was read, or is lost
+		var raw []byte
+		if network == "unix" {
+			raw, err = askSocket(conn, command)
+		} else {
+			raw, err = askAgent(conn, at, command, keaService(p.settings.IPv6))
+		}
+		if err != nil {
+			return err
+		}
+		answer, err = parseAnswer(raw)
+		return err
+	}, func(err error) *plan.Fault {
+		var refused *ssh.OpenChannelError
+		switch {
+		case errors.As(err, &refused):
+			return plan.NewFault(plan.CodeDHCPCommand, "Kea's control channel %s cannot be reached through %s", at, p.address).
+				WithHint("Start kea-ctrl-agent, correct control in the dhcp block, and let sshd forward to it (AllowTcpForwarding local, PermitOpen). Or set apply = \"restart\".").Because(err)
+		case transport(err) && !alive(l):
+			return plan.NewFault(plan.CodeDHCPUnreachable, "the connection to %s was lost during: %s", p.address, command).
+				WithHint("Whether the command took effect is not known; run enroll again: it looks and continues.").Because(err)
+		}
+		return plan.NewFault(plan.CodeDHCPCommand, "Kea's control channel %s on %s gave no answer that makes sense to %s", at, p.address, command).Because(err)
+	})
+	return answer, f
+}
+
+// askAgent speaks HTTP over a connection that is open already.
+func askAgent(conn net.Conn, host, command, service string) ([]byte, error) {
+	body, err := json.Marshal(map[string]any{"command": command, "service": []string{service}})
+	if err != nil {
+		return nil, err
+	}
+	head := fmt.Sprintf("POST / HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", host, len(body))
+	if _, err := conn.Write(append([]byte(head), body...)); err != nil {
+		return nil, err
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxControl+1))
+	if closeErr := res.Body.Close(); err == nil {
+		err = closeErr
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case res.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("HTTP status %d: %s", res.StatusCode, excerpt(string(raw)))
+	}
+	return raw, nil
+}
+
+// askSocket writes one command; the daemon answers and closes.
+func askSocket(conn net.Conn, command string) ([]byte, error) {
+	body, err := json.Marshal(map[string]any{"command": command})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(body); err != nil {
+		return nil, err
+	}
+	var raw json.RawMessage
+	err = json.NewDecoder(io.LimitReader(conn, maxControl+1)).Decode(&raw)
+	return raw, err
+}
+
+// parseAnswer reads the daemon's object, or the agent's list of one.
+func parseAnswer(raw []byte) (keaAnswer, error) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) > maxControl {
+		return keaAnswer{}, fmt.Errorf("an answer of more than %d bytes", maxControl)
+	}
+	var one struct {
+		keaAnswer
+		Result *int `json:"result"`
+	}
+	if len(raw) > 0 && raw[0] == '[' {
+		var list []json.RawMessage
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return keaAnswer{}, err
+		}
+		if len(list) != 1 {
+			return keaAnswer{}, fmt.Errorf("%d answers to one command", len(list))
+		}
+		raw = list[0]
+	}
+	if err := json.Unmarshal(raw, &one); err != nil {
+		return keaAnswer{}, err
+	}
+	if one.Result == nil {
+		return keaAnswer{}, fmt.Errorf("an answer without a result: %s", excerpt(string(raw)))
+	}
+	one.keaAnswer.Result = *one.Result
+	return one.keaAnswer, nil
+}
+
+// keaComplaint asks Kea itself: whether it is ready, whether it took our reload,
+// and whether it holds the reservations. "" when all is well.
+func (p *Provider) keaComplaint(ctx context.Context, l *link, elapsed float64, ours map[string]Entry) (string, *plan.Fault) {
+	status, f := p.control(ctx, l, "status-get")
+	if f != nil {
+		return "", f
+	}
+	var told struct {
+		Reload  float64 `json:"reload"`
+		Sockets struct {
+			Status string   `json:"status"`
+			Errors []string `json:"errors"`
+		} `json:"sockets"`
+	}
+	if status.Result != 0 || json.Unmarshal(status.Arguments, &told) != nil {
+		return fmt.Sprintf("status-get gives result %d: %s", status.Result, excerpt(status.Text)), nil
+	}
+	if told.Sockets.Status != "" && told.Sockets.Status != "ready" {
+		return fmt.Sprintf("its sockets are %s: %v", told.Sockets.Status, told.Sockets.Errors), nil
+	}
+	if slack := 3.0; p.settings.Apply == applyReload && told.Reload > elapsed+slack {
+		return fmt.Sprintf("its last good reload is %.0f s old, ours %.0f s", told.Reload, elapsed), nil
+	}
+	config, f := p.control(ctx, l, "config-get")
+	if f != nil {
+		return "", f
+	}
+	if config.Result != 0 {
+		return fmt.Sprintf("config-get gives result %d: %s", config.Result, excerpt(config.Text)), nil
+	}
+	return keaHolds(config.Arguments, ours), nil
+}
+
+// keaHolds looks for the reservations in a configuration that Kea tells.
+func keaHolds(config []byte, ours map[string]Entry) string {
+	var doc any
+	if err := json.Unmarshal(config, &doc); err != nil {
+		return "config-get tells no configuration"
+	}
+	held := map[string]bool{}
+	pairs(doc, held)
+	var missing []string
+	for at, e := range ours {
+		if !held[e.MAC.String()+" "+e.Address.String()] {
+			missing = append(missing, at)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return "its running configuration does not hold " + least(missing)
+}
+
+// pairs notes every MAC with each of its addresses.
+func pairs(doc any, held map[string]bool) {
+	switch v := doc.(type) {
+	case []any:
+		for _, x := range v {
+			pairs(x, held)
+		}
+	case map[string]any:
+		var one survey
+		shallow := map[string]any{"hw-address": v["hw-address"], "ip-address": v["ip-address"], "ip-addresses": v["ip-addresses"]}
+		one.walkKea(shallow)
+		mac := ""
+		for _, claim := range one.claims {
+			kind, value := cutClaim(claim)
+			switch {
+			case kind == "MAC":
+				mac = value
+			case mac != "":
+				held[mac+" "+value] = true
+			}
+		}
+		for _, x := range v {
+			pairs(x, held)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package dhcp
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// health is what can be seen of the service after it was told.
+type health struct {
+	state   string
+	limited bool // systemd refused the start because there were too many
+	marker  string
+	lines   []string        // the log since; nil when it cannot be read
+	names   map[string]bool // paths in the folder
+	elapsed float64         // seconds since, by the server's clock
+}
+
+var (
+	seconds    = regexp.MustCompile(`^[0-9]{1,12}(\.[0-9]{1,6})?`)
+	lineOfFile = regexp.MustCompile(`^.+ at line [0-9]+ of (.+)$`)
+)
+
+// look asks for the service's health. since is the server's clock when the
+// service was told.
+func (p *Provider) look(ctx context.Context, l *link, since string) (health, *plan.Fault) {
+	if seconds.FindString(since) != since {
+		return health{}, plan.NewFault(plan.CodeInternal, "the time of the reload %q is none", since)
+	}
+	parts := p.flavour.stateParts(p.settings)
+	if p.held {
+		parts = append(parts, p.lockPart())
+	}
+	a, f := p.run(ctx, l, "looking at the health of "+p.settings.Unit, p.settings.Directory, append(parts,
+		markerPart(),
+		part{"names", "ls"},
+		part{"now", "date +%s.%N"},
+		part{"log", "journalctl -u " + p.settings.Unit + " --since @" + since + " -o cat --no-pager -n 20000"},
+	))
+	if f != nil {
+		return health{}, f
+	}
+	live := p.serviceLive(a)
+	if live.Fault != nil {
+		return health{}, live.Fault
+	}
+	h := health{
+		state: plan.Text(live.Value, "state"), limited: live.Evidence["result"] == "start-limit-hit",
+		marker: markerText(a), names: map[string]bool{}, elapsed: secondsOf(a.sections["now"].body) - secondsOf(since),
+	}
+	for _, name := range strings.Fields(a.sections["names"].body) {
+		h.names[p.settings.Directory+"/"+name] = true
+	}
+	if log := a.sections["log"]; log.status == 0 { // else no right to read it: the rest has to do
+		h.lines = strings.Split(log.body, "\n")
+	}
+	return h, nil
+}
+
+func secondsOf(text string) float64 {
+	n, err := strconv.ParseFloat(seconds.FindString(text), 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// complaint finds what is wrong, "" when nothing is.
+func (p *Provider) complaint(ctx context.Context, l *link, h health, ours map[string]Entry) (string, *plan.Fault) {
+	if h.state != stateActive {
+		return "the unit is " + h.state, nil
+	}
+	switch p.settings.Service {
+	case serviceDnsmasq:
+		return h.hostsComplaint(p.settings.Directory, ours), nil
+	case serviceKea:
+		why, f := p.keaComplaint(ctx, l, h.elapsed, ours)
+		if f != nil && f.Code == plan.CodeDHCPCommand && p.settings.Apply == applyRestart {
+			return "", nil // a site that restarts need not have a control agent: unit, socket and check have to do
+		}
+		return why, f
+	}
+	return "", nil
+}
+
+// hostsComplaint judges dnsmasq's log. Only what names our files or addresses
+// counts; somebody else's bad line is not ours to roll back.
+func (h health) hostsComplaint(dir string, ours map[string]Entry) string {
+	addresses := map[string]bool{}
+	for _, e := range ours {
+		addresses[e.Address.String()] = true
+	}
+	byFile := map[string]string{}
+	for _, line := range h.lines {
+		line = strings.TrimSpace(line)
+		if at, found := strings.CutPrefix(line, "read "); found {
+			// A late inotify may read a file once more before the reload does and
+			// take its own older entry for a duplicate: the last reading counts.
+			delete(byFile, at)
+		}
+		if m := lineOfFile.FindStringSubmatch(line); m != nil {
+			_, isOurs := ours[m[1]]
+			rest, duplicate := strings.CutPrefix(line, "duplicate dhcp-host IP address ")
+			address, _, _ := strings.Cut(rest, " ")
+			if isOurs || duplicate && addresses[address] {
+				byFile[m[1]] = line
+			}
+		}
+		if rest, found := strings.CutPrefix(line, "cannot read "); found {
+			for at := range ours {
+				if strings.HasPrefix(rest, at+":") {
+					return line
+				}
+			}
+		}
+		if strings.HasPrefix(line, "bad dynamic directory "+dir) {
+			return line
+		}
+	}
+	files := make([]string, 0, len(byFile))
+	for at := range byFile {
+		files = append(files, at)
+	}
+	if len(files) == 0 {
+		return ""
+	}
+	return byFile[least(files)]
+}
+
+// unread names one of our files that dnsmasq did not read since the reload. It
+// says so for every file it reads; where its log is elsewhere nothing follows.
+func (h health) unread(ours map[string]Entry) string {
+	seen := map[string]bool{}
+	for _, line := range h.lines {
+		if at, found := strings.CutPrefix(strings.TrimSpace(line), "read "); found {
+			seen[at] = true
+		}
+	}
+	if len(seen) == 0 {
+		return ""
+	}
+	var missing []string
+	for at := range ours {
+		if h.names[at] && !seen[at] {
+			missing = append(missing, at)
+		}
+	}
+	return least(missing)
+}
+
+// log shortens the log for evidence.
+func (h health) log() string { return lastLines(strings.Join(h.lines, "\n"), 12) }
+
+// least is the first of names in order, "" of none.
+func least(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return slices.Min(names)
+}
+
+// cutClaim splits "MAC …" and "address …".
+func cutClaim(claim string) (kind, value string) {
+	kind, value, _ = strings.Cut(claim, " ")
+	return kind, value
+}

@@ -1,0 +1,366 @@
+package dhcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pkg/sftp"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// The lock on the server keeps two runs from writing at once. It is a file that
+// is made under another name and gets its own by a rename that replaces nothing
+// (SSH_FXP_RENAME), so that it is never seen without its content. Whoever holds
+// it touches it from time to time; one that was not touched for as long as its
+// lease is given up, and may be taken over. All times are the server's.
+const lockName = ".enroll-lock"
+
+const (
+	leastLease = 5 * time.Minute
+	mostLease  = 6 * time.Hour
+	lockPause  = 2 * time.Second // between two looks at a lock that somebody holds
+)
+
+// Holder says who holds a lock.
+type Holder struct {
+	Owner string    `json:"owner"` // account and host that enroll runs on, and its process
+	Host  string    `json:"host"`
+	PID   int       `json:"pid"`
+	Plan  string    `json:"plan,omitempty"`
+	Since time.Time `json:"since"`
+	Lease string    `json:"lease"`
+	Token string    `json:"token"`
+	// Age is how long ago the holder last showed that it lives.
+	Age time.Duration `json:"-"`
+}
+
+// String names the holder for people.
+func (h Holder) String() string {
+	if h.Token == "" {
+		return "an unknown holder"
+	}
+	text := fmt.Sprintf("%s@%s (process %d", h.Owner, h.Host, h.PID)
+	if h.Plan != "" {
+		text += ", plan " + h.Plan
+	}
+	return text + ", since " + h.Since.UTC().Format(time.RFC3339) + ")"
+}
+
+// lease is how long the holder may be silent.
+func (h Holder) lease(least time.Duration) time.Duration {
+	if d, err := time.ParseDuration(h.Lease); err == nil && d > 0 && d <= mostLease {
+		return d
+	}
+	return least
+}
+
+// leaseOf is longer than any two exchanges: who found the lock to be its own
+// may finish what it began with this look.
+func leaseOf(s plan.DHCPSettings) time.Duration {
+	return min(max(leastLease, 2*(s.Timeouts.Command+s.Timeouts.Transfer)), mostLease)
+}
+
+func parseHolder(content string) Holder {
+	var h Holder
+	if err := json.Unmarshal([]byte(content), &h); err != nil {
+		return Holder{}
+	}
+	return h
+}
+
+func (p *Provider) lockPath() string { return path.Join(p.settings.Directory, lockName) }
+
+// What a step remembers about the lock.
+const (
+	memoLockSince = "waits for the lock since" // the server's clock in seconds
+	memoLock      = "lock"                     // the token, so that another process can go on with it
+)
+
+var tokenForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+// locked sees to it that the lock is this run's before a step goes on. The
+// result is what the step answers when it is not, nil when it is.
+func (p *Provider) locked(ctx context.Context, l *link, memo plan.Memo) (*plan.Result, *plan.Fault) {
+	if token := memo[memoLock]; p.token == "" && tokenForm.MatchString(token) {
+		p.token = token
+	}
+	held, note, f := p.acquire(ctx, l)
+	switch {
+	case f != nil:
+		return nil, f
+	case held != nil:
+		r := p.wait(*held, memo)
+		return &r, nil
+	case note != "":
+		r := plan.Wait(lockPause, note, remember(memo))
+		return &r, nil
+	}
+	return nil, nil
+}
+
+// remember copies a memo, so that there is one.
+func remember(memo plan.Memo) plan.Memo {
+	next := maps.Clone(memo)
+	if next == nil {
+		next = plan.Memo{}
+	}
+	return next
+}
+
+// busy is a lock that somebody else holds.
+type busy struct {
+	holder Holder
+	now    time.Time // of the server
+}
+
+// acquire takes the lock, or finds that this run has it. note says that it was
+// taken over from somebody.
+func (p *Provider) acquire(ctx context.Context, l *link) (held *busy, note string, f *plan.Fault) {
+	if p.held {
+		return nil, "", nil
+	}
+	if p.token == "" {
+		if p.token, f = p.random(8); f != nil {
+			return nil, "", f
+		}
+	}
+	mine := Holder{
+		Owner: p.options.Owner.Owner, Host: p.options.Owner.Host, PID: p.options.Owner.PID, Plan: p.options.Owner.Plan,
+		Since: p.options.Now().UTC().Truncate(time.Second), Lease: leaseOf(p.settings).String(), Token: p.token,
+	}
+	content, err := json.Marshal(mine)
+	if err != nil {
+		return nil, "", plan.NewFault(plan.CodeInternal, "the lock's content cannot be written").Because(err)
+	}
+	suffix, f := p.random(8)
+	if f != nil {
+		return nil, "", f
+	}
+	claim := p.lockPath() + ".enroll-" + suffix
+	var other, expired Holder
+	var now time.Time
+	got := false
+	f = p.transfer(ctx, l, "taking the lock "+p.lockPath(), func(files *sftp.Client) error {
+		defer func() {
+			if !got && gone(files.Remove(claim)) != nil {
+				p.litter = append(p.litter, claim)
+			}
+		}()
+		if err := p.write(files, claim, string(content)+"\n", previous{mode: modeNew}); err != nil {
+			return err
+		}
+		for range 2 {
+			if got = files.Rename(claim, p.lockPath()) == nil; got {
+				return nil
+			}
+			info, err := files.Stat(claim)
+			if err != nil {
+				return stage("stat "+claim, err)
+			}
+			now = info.ModTime()
+			var text string
+			other, text, err = p.lookAtLock(files, now)
+			switch {
+			case errors.Is(err, fs.ErrNotExist): // released in this moment
+				continue
+			case err != nil:
+				return err
+			case other.Token == p.token: // an answer was lost, or another process goes on
+				got = true
+				return gone(files.Remove(claim))
+			case other.Age <= other.lease(leaseOf(p.settings)):
+				return nil
+			}
+			// Two that find it expired move it to the same name: one of them alone can,
+			// and nobody's fresh lock can be moved there after it.
+			grave := p.lockPath() + ".enroll-" + hash(text)[:16]
+			if err := files.Rename(p.lockPath(), grave); err == nil {
+				expired = other
+			}
+		}
+		return nil
+	})
+	switch {
+	case f != nil:
+		return nil, "", f
+	case got:
+		p.hold()
+		if expired.Age > 0 {
+			note = fmt.Sprintf("the lock of %s was taken over: its last sign of life is %s old", expired, expired.Age.Round(time.Second))
+		}
+		return nil, note, nil
+	}
+	return &busy{other, now}, "", nil
+}
+
+// wait answers for a step that does not get the lock.
+func (p *Provider) wait(b busy, memo plan.Memo) plan.Result {
+	next := remember(memo)
+	if next[memoLockSince] == "" {
+		next[memoLockSince] = strconv.FormatInt(b.now.Unix(), 10)
+	}
+	since, err := strconv.ParseInt(next[memoLockSince], 10, 64)
+	if err != nil {
+		return plan.Failed(plan.NewFault(plan.CodeInternal, "the time %q is none", next[memoLockSince]))
+	}
+	if waited := b.now.Sub(time.Unix(since, 0)); waited >= p.options.LockTimeout {
+		return plan.Failed(plan.NewFault(plan.CodeDHCPLockHeld, "%s is locked by %s", p.settings.Directory, b.holder).
+			With("server", p.address).With("last sign of life", b.holder.Age.Round(time.Second).String()+" ago").With("lease", b.holder.lease(leaseOf(p.settings)).String()).
+			With("waited", waited.Round(time.Second).String()).
+			WithHint("Wait for that run to end. If it is known to be dead: enroll doctor --break-dhcp-lock, or wait for the lease to end."))
+	}
+	return plan.Wait(lockPause, "waits for the lock of "+b.holder.String(), next)
+}
+
+// lookAtLock reads who holds the lock, and how long ago it was touched.
+func (p *Provider) lookAtLock(files *sftp.Client, now time.Time) (Holder, string, error) {
+	info, err := files.Stat(p.lockPath())
+	if err != nil {
+		return Holder{}, "", err
+	}
+	f, err := files.Open(p.lockPath())
+	if err != nil {
+		return Holder{}, "", err
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return Holder{}, "", err
+	}
+	h := parseHolder(string(raw))
+	h.Age = now.Sub(info.ModTime())
+	return h, string(raw), nil
+}
+
+// hold notes that the lock is this run's and keeps it alive until it is
+// released.
+func (p *Provider) hold() {
+	p.held = true
+	p.mu.Lock()
+	p.beating = true
+	p.mu.Unlock()
+	p.beat()
+}
+
+// beat arms the next sign of life.
+func (p *Provider) beat() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.beating {
+		p.stopBeat = p.options.After(leaseOf(p.settings)/4, p.signOfLife)
+	}
+}
+
+func (p *Provider) signOfLife() {
+	select {
+	case <-p.turn:
+		if p.held && p.link != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), p.settings.Timeouts.Command)
+			_ = p.owned(ctx, p.link) // the next exchange finds the same, and has somebody to tell
+			cancel()
+		}
+		p.turn <- struct{}{}
+	default: // an exchange is under way, and it looks at the lock itself
+	}
+	p.beat()
+}
+
+// silence ends the signs of life.
+func (p *Provider) silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.beating = false
+	if p.stopBeat != nil {
+		p.stopBeat()
+	}
+}
+
+// lockPart touches the lock when it is this run's; its status tells.
+func (p *Provider) lockPart() part {
+	return part{"lock", "grep -q " + p.token + " " + lockName + " && touch " + lockName}
+}
+
+// lost is the fault of a run that finds its lock taken over.
+func (p *Provider) lost(a answer) *plan.Fault {
+	if a.sections["lock"].status == 0 {
+		return nil
+	}
+	p.held = false
+	p.silence()
+	return plan.NewFault(plan.CodeDHCPLockHeld, "the lock on %s is no longer this run's: it was broken, or taken over after a long silence", p.settings.Directory).
+		With("server", p.address).WithHint("Nothing was written after that. Run enroll again.")
+}
+
+// owned looks whether the lock is still this run's, and touches it.
+func (p *Provider) owned(ctx context.Context, l *link) *plan.Fault {
+	a, f := p.run(ctx, l, "looking at the lock", p.settings.Directory, []part{p.lockPart()})
+	if f != nil {
+		return f
+	}
+	return p.lost(a)
+}
+
+// release gives the lock back. What fails here is mended by the lease.
+func (p *Provider) release(ctx context.Context, l *link) {
+	if !p.held {
+		return
+	}
+	p.held = false
+	p.silence()
+	_ = p.transfer(ctx, l, "releasing "+p.lockPath(), func(files *sftp.Client) error {
+		h, _, err := p.lookAtLock(files, time.Time{})
+		if err == nil && h.Token == p.token {
+			err = files.Remove(p.lockPath())
+		}
+		return err
+	})
+}
+
+// BreakLock removes the lock, whoever holds it, and says who did; the zero
+// Holder and no fault mean that there was none. It is for people who know that
+// the holder is dead.
+func (p *Provider) BreakLock(ctx context.Context) (holder Holder, f *plan.Fault) {
+	f = p.exchange(ctx, func(l *link) *plan.Fault {
+		return p.transfer(ctx, l, "breaking "+p.lockPath(), func(files *sftp.Client) error {
+			suffix, f := p.random(8)
+			if f != nil {
+				return f
+			}
+			probe := p.lockPath() + ".enroll-" + suffix
+			if err := p.write(files, probe, "\n", previous{mode: modeNew}); err != nil {
+				return err
+			}
+			defer func() { _ = files.Remove(probe) }()
+			info, err := files.Stat(probe)
+			if err != nil {
+				return stage("stat", err)
+			}
+			h, text, err := p.lookAtLock(files, info.ModTime())
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return stage("read", err)
+			}
+			if h.Token == "" {
+				h.Owner = strings.TrimSpace(excerpt(text))
+			}
+			holder = h
+			return stage("remove", files.Remove(p.lockPath()))
+		})
+	})
+	return holder, f
+}
