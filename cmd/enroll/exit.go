@@ -103,7 +103,7 @@ func halted(p *plan.Plan) map[string]bool {
 func applyExit(r *apply.Report, p *plan.Plan) int {
 	applied, planned := exitDone, planExit(p, false)
 	if r != nil {
-		applied = reportExit(r)
+		applied = reportExit(r, len(p.Devices))
 	}
 	switch stuck := halted(p); {
 	case applied == exitInterrupted || planned == exitDone && len(stuck) == 0:
@@ -133,16 +133,16 @@ func planErrorExit(p *plan.Plan) int {
 }
 
 // reportExit is the exit code of a run: done, interrupted, or by its failed
-// devices. When some of several failed it is 14; when all did, the code that
-// their faults share, else 1.
-func reportExit(r *apply.Report) int {
+// devices. When some of the plan's devices failed it is 14; when all did, the code
+// that their faults share, else 1.
+func reportExit(r *apply.Report, devices int) int {
 	failed := r.Failed()
 	switch {
 	case r.Interrupted:
 		return exitInterrupted
 	case len(failed) == 0:
 		return exitDone
-	case len(failed) < len(r.Devices):
+	case len(failed) < max(devices, len(r.Devices)):
 		return exitPartial
 	}
 	shared := exitDone
