@@ -38,6 +38,20 @@ func completeTopics(_ *cobra.Command, args []string, _ string) ([]string, cobra.
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeExplained offers names, and behind the slash of a device the kinds of
+// addresses.
+func (a *app) completeExplained(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	at := strings.LastIndexByte(typed, '/')
+	if at < 0 || len(args) > 0 {
+		return completeTopics(cmd, args, typed)
+	}
+	var out []string
+	for _, kind := range plan.KindNames() {
+		out = append(out, typed[:at+1]+kind)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeSites offers the folders that hold a site: those below the current one
 // and below its folder sites. Others are left to the shell.
 func completeSites(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -56,7 +56,7 @@ func (a *app) diffCommand() *cobra.Command {
 
 func (a *app) printComparison(c plan.Comparison, format string, full bool) error {
 	if format == "text" {
-		return view.Comparison(a.sys.stdout, c, view.TextOptions{Color: a.sys.color(), Full: full})
+		return view.Comparison(a.sys.stdout, c, view.TextOptions{Color: a.sys.color(), Full: full, Width: a.sys.width})
 	}
 	enc := json.NewEncoder(a.sys.stdout)
 	enc.SetEscapeHTML(false)

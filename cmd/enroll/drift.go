@@ -36,7 +36,7 @@ func (a *app) driftCommand() *cobra.Command {
 			case f.format != "text":
 				err = a.print(p, f.shape)
 			case code != exitDone:
-				err = view.Drift(a.sys.stdout, p, view.TextOptions{Color: a.sys.color(), Full: f.full})
+				err = view.Drift(a.sys.stdout, p, view.TextOptions{Color: a.sys.color(), Full: f.full, Width: a.sys.width})
 			}
 			if err == nil && code != exitDone {
 				err = exitStatus(code)

@@ -14,14 +14,25 @@ import (
 )
 
 func (a *app) explainCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "explain NAME", Short: "Explain a fault code, or an attribute, a function or a key of the site language",
-		Long: "NAME is a fault code, an attribute or a block by its path, a function, a reference such as device.name, or a\n" +
+	var file string
+	var full bool
+	cmd := &cobra.Command{
+		Use: "explain NAME|ADDRESS", Short: "Explain a fault code, a name of the site language, or what is wanted and live at an address",
+		Long: "ADDRESS is [SITE/]DEVICE/SYSTEM.KIND[KEY], or SITE/SYSTEM.KIND, also as a glob behind the device: what is wanted\n" +
+			"there and where that comes from (NetBox's page, file and line), what is live, the rule that decided and the\n" +
+			"verdict; the systems are asked, or with --plan a plan file, and nothing is written.\n\n" +
+			"NAME is a fault code, an attribute or a block by its path, a function, a reference such as device.name, or a\n" +
 			"key of a config context. For attributes, when --site is given, the value that the site has, and the file\n" +
 			"and line that set it.",
-		Example: "  enroll explain PLAN_STALE\n  enroll explain --site sites/lon14 ironic.attempts\n  enroll explain within\n  enroll explain ironic_settings.bond.mode",
-		Args:    exactlyOne("one name, for example PLAN_STALE, dhcp.host or within"),
+		Example: "  enroll explain PLAN_STALE\n  enroll explain --site sites/lon14 ironic.attempts\n  enroll explain within\n  enroll explain ironic_settings.bond.mode\n  enroll explain gpu-017/bmc.ntp\n  enroll explain --plan gpu-017.plan 'gpu-017/ironic.*'",
+		Args:    exactlyOne("one name, for example PLAN_STALE, dhcp.host or within, or one address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if isAddress(args[0]) {
+				return a.explainAddress(cmd.Context(), args[0], file, full)
+			}
+			if file != "" {
+				return usageError{fmt.Errorf("--plan is for addresses, which have a slash, and %q has none", args[0])}
+			}
 			if code := plan.Code(strings.ToUpper(args[0])); plan.Codes()[code] != (plan.CodeInfo{}) {
 				return explainCode(a.sys.stdout, code)
 			}
@@ -42,8 +53,11 @@ func (a *app) explainCommand() *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: completeTopics,
+		ValidArgsFunction: a.completeExplained,
 	}
+	cmd.Flags().StringVar(&file, "plan", "", "explain an address by this plan file, without asking any system")
+	cmd.Flags().BoolVar(&full, "full", false, "show long values whole")
+	return cmd
 }
 
 // unexplained is the error for a name that nothing has.

@@ -106,19 +106,26 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 
 // build reads all systems and judges them.
 func (s *session) build(ctx context.Context, sel plan.Selection, desired []plan.Resource, now time.Time) (*plan.Plan, error) {
-	in := plan.Input{
-		Scope: s.scope, Kinds: s.kinds, Selection: sel, Failed: s.failed, Now: now, Tool: plan.Tool{Name: "enroll", Version: version},
-	}
-	var err error
-	if in.Owners, in.World, err = survey(ctx, s.router, s.scope, desired); err != nil {
+	in, err := s.look(ctx, sel, desired, now)
+	if err != nil {
 		return nil, err
 	}
-	in.Statistics = s.statistics()
 	p := plan.Build(in)
 	if err := p.CheckSelection(); err != nil {
 		return nil, usageError{err}
 	}
 	return p, nil
+}
+
+// look reads all systems.
+func (s *session) look(ctx context.Context, sel plan.Selection, desired []plan.Resource, now time.Time) (plan.Input, error) {
+	in := plan.Input{
+		Scope: s.scope, Kinds: s.kinds, Selection: sel, Failed: s.failed, Now: now, Tool: plan.Tool{Name: "enroll", Version: version},
+	}
+	var err error
+	in.Owners, in.World, err = survey(ctx, s.router, s.scope, desired)
+	in.Statistics = s.statistics()
+	return in, err
 }
 
 // live is what planning is handed: it reads, and has nothing that could write.
