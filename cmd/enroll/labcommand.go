@@ -104,12 +104,9 @@ func (a *app) labRun(ctx context.Context, f labFlags) (err error) {
 		return err
 	}
 	defer l.Close()
-	if scenario.Converged {
-		if err := a.converge(ctx, l, dir); err != nil {
-			return err
-		}
+	if err := a.happen(ctx, l, dir, scenario); err != nil {
+		return err
 	}
-	scenario.Change(l)
 	l.Recorder.Reset()
 	if err := requests.Truncate(0); err != nil {
 		return err
@@ -122,17 +119,27 @@ func (a *app) labRun(ctx context.Context, f labFlags) (err error) {
 	return nil
 }
 
-// converge lets enroll itself bring all devices to available, so that the
-// scenarios that begin there are what enroll makes of them and nothing else.
-func (a *app) converge(ctx context.Context, l *lab.Lab, dir string) error {
+// happen lets the devices go through what the scenario says. enroll itself brings
+// them on their way, so that a scenario is what enroll makes of them and nothing
+// else.
+func (a *app) happen(ctx context.Context, l *lab.Lab, dir string, scenario lab.Scenario) error {
+	if scenario.Converge != nil {
+		if err := a.converge(ctx, l, dir, scenario.Converge(l)); err != nil {
+			return err
+		}
+	}
+	return scenario.Change(l)
+}
+
+func (a *app) converge(ctx context.Context, l *lab.Lab, dir string, args []string) error {
 	var out bytes.Buffer
 	inner := *a.sys
 	env := map[string]string{"ENROLL_SITE": filepath.Join(dir, "site"), "VAULT_TOKEN": l.Vault.Token}
 	inner.stdin, inner.stdout, inner.stderr = strings.NewReader(""), &out, &out
 	inner.terminal = false
 	inner.lookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-	if code := run(ctx, []string{"apply", "--all", "--auto-approve", "--journal", filepath.Join(dir, "journal")}, &inner); code != exitDone {
-		return fmt.Errorf("the lab's devices could not be brought to available (exit %d):\n%s", code, out.String())
+	if code := run(ctx, append([]string{"apply", "--auto-approve", "--journal", filepath.Join(dir, "journal")}, args...), &inner); code != exitDone {
+		return fmt.Errorf("the lab's devices could not be brought on their way (exit %d):\n%s", code, out.String())
 	}
 	return nil
 }

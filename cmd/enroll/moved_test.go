@@ -21,7 +21,9 @@ func drifted(t *testing.T) (*lab.Lab, string, string) {
 		t.Fatalf("exit %d\n%s%s", code, out, errOut)
 	}
 	s, _ := lab.FindScenario("drifted")
-	s.Change(l)
+	if err := s.Change(l); err != nil {
+		t.Fatal(err)
+	}
 	file := filepath.Join(dir, "gpu-001.plan")
 	if code, out, errOut := invoke(t, l, dir, "plan", "gpu-001", "--out", file); code != exitDone {
 		t.Fatalf("exit %d\n%s%s", code, out, errOut)

@@ -21,7 +21,9 @@ func TestGeneratedReadmeExample(t *testing.T) {
 		t.Fatalf("exit %d\n%s%s", code, out, errOut)
 	}
 	drifted, _ := lab.FindScenario("drifted")
-	drifted.Change(l)
+	if err := drifted.Change(l); err != nil {
+		t.Fatal(err)
+	}
 	code, out, errOut := invoke(t, l, dir, "plan", "gpu-001", "--detailed-exitcode")
 	if code != exitChanges {
 		t.Fatalf("exit %d\n%s%s", code, out, errOut)

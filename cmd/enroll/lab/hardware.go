@@ -71,39 +71,3 @@ func deviceOf(path string) string {
 	}
 	return ""
 }
-
-// change is the host's BMC settings and DHCP entry changed by hand.
-func (l *Lab) change(h Host) {
-	b := l.bmcs[h.Name]
-	b.SetHostname("by-hand")
-	b.SetNTP(true, "time.example.com")
-}
-
-// own is what Nova leaves when it puts an instance on a node.
-func (l *Lab) own() {
-	h := l.Hosts[0]
-	l.Ironic.Set(h.Name, "instance_uuid", "5f1ff2a1-7f0e-4f0c-9e53-6a6f6a3f6f01")
-	l.Ironic.Set(h.Name, "provision_state", "active")
-	l.change(h)
-}
-
-// drift is what an evening of work at one machine leaves.
-func (l *Lab) drift() {
-	h := l.Hosts[0]
-	l.change(h)
-	for _, name := range l.DHCP.Files() {
-		if deviceOf(name) == h.Name {
-			content, _ := l.DHCP.ReadFile(name)
-			l.DHCP.PutFile(name, strings.ReplaceAll(content, h.OOB.String(), h.OOB.Next().Next().String()), 0o644)
-		}
-	}
-}
-
-// spoil is what goes wrong in a rack.
-func (l *Lab) spoil() {
-	a, b := &l.Hosts[0].NICs[0], &l.Hosts[0].NICs[1]
-	a.Switch, a.Port, b.Switch, b.Port = b.Switch, b.Port, a.Switch, a.Port
-	if len(l.Hosts) > 1 {
-		l.bmcs[l.Hosts[1].Name].Change(func(m *bmctest.Machine) { m.Password = "set-by-somebody-else" })
-	}
-}

@@ -46,8 +46,14 @@ site "%[1]s" {
     ca_file     = "bmc-ca.pem"
     ntp_servers = ["ntp1.example.net", "ntp2.example.net"]
   }
-}
+%[9]s}
 `
+
+// writeSite writes the site file, with blocks of a scenario at its end.
+func (l *Lab) writeSite(blocks string) error {
+	hcl := fmt.Sprintf(siteHCL, SiteName, l.NetBox.URL, l.Vault.URL, l.Ironic.URL, l.DHCP.Host, l.DHCP.Port, l.DHCP.User, hostsDir, blocks)
+	return os.WriteFile(filepath.Join(l.dir, "site", "site.hcl"), []byte(hcl), 0o600)
+}
 
 // write makes the site folder and the environment file.
 func (l *Lab) write() error {
@@ -55,8 +61,7 @@ func (l *Lab) write() error {
 	if err := os.MkdirAll(site, 0o700); err != nil {
 		return err
 	}
-	hcl := fmt.Sprintf(siteHCL, SiteName, l.NetBox.URL, l.Vault.URL, l.Ironic.URL, l.DHCP.Host, l.DHCP.Port, l.DHCP.User, hostsDir)
-	if err := os.WriteFile(filepath.Join(site, "site.hcl"), []byte(hcl), 0o600); err != nil {
+	if err := l.writeSite(""); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(site, "bmc-ca.pem"), l.BMC.CA(), 0o600); err != nil {

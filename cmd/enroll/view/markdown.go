@@ -63,8 +63,8 @@ func Markdown(w io.Writer, p *plan.Plan, maxBytes int) error {
 		f.take("", []string{"\n" + plural(quiet, "device") + " as wanted.\n"})
 	}
 	f.take("", []string{"\n"})
-	if len(p.Racks) > 1 && len(rows) > 1 {
-		f.take("notes on racks", []string{fold(plural(len(p.Racks), "rack"), rackText(p))})
+	if racks := rackRows(p); len(p.Racks) > 1 && len(racks) > 1 {
+		f.take("notes on racks", []string{fold("by rack", rackText(racks))})
 	}
 	f.take("sections", folds)
 	_, err := io.WriteString(w, head.String()+f.b.String()+foot)
@@ -83,9 +83,9 @@ func grave(d plan.DevicePlan) int {
 	return 0
 }
 
-func rackText(p *plan.Plan) string {
+func rackText(rows [][]string) string {
 	t := &textWriter{}
-	t.rows(rackRows(p))
+	t.rows(rows)
 	return strings.TrimRight(t.b.String(), "\n")
 }
 

@@ -73,15 +73,19 @@ func (t *textWriter) table(p *plan.Plan, g byDevice) {
 	if len(quiet) > 0 {
 		t.f("\n= %s as wanted: %s\n", plural(len(quiet), "device"), list(quiet, 6))
 	}
-	if len(p.Racks) > 1 && len(rows) > 1 {
+	if racks := rackRows(p); len(p.Racks) > 1 && len(racks) > 1 {
 		t.f("\n")
-		t.rows(rackRows(p))
+		t.rows(racks)
 	}
 }
 
+// rackRows has a row for each rack in which anything would be done.
 func rackRows(p *plan.Plan) [][]string {
 	rows := [][]string{slices.Concat([]string{"rack", "devices", "change", "run", "verify", "blocked"}, effectHeads(), []string{""})}
 	for _, r := range p.Racks {
+		if r.Change+r.Run+r.Verify+r.Blocked == 0 {
+			continue
+		}
 		end := ""
 		if r.HostReboots > 0 {
 			end = plural(r.HostReboots, "host") + " to reboot"
@@ -103,7 +107,7 @@ func count(n int) string {
 func effectHeads() []string {
 	var out []string
 	for _, e := range plan.Effects() {
-		out = append(out, effectNouns[e])
+		out = append(out, strings.ReplaceAll(string(e), "_", " "))
 	}
 	return out
 }

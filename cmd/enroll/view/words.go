@@ -95,8 +95,8 @@ func effects(list []plan.Effect) string {
 
 // effectNouns name an effect where it is counted.
 var effectNouns = map[plan.Effect]string{
-	plan.EffectErase: "erase", plan.EffectReboot: "reboot", plan.EffectPower: "power change", plan.EffectBMCReset: "BMC reset",
-	plan.EffectCredential: "password", plan.EffectServiceRestart: "service restart", plan.EffectIrreversible: "irreversible step",
+	plan.EffectErase: "disk erase", plan.EffectReboot: "reboot", plan.EffectPower: "power change", plan.EffectBMCReset: "BMC reset",
+	plan.EffectCredential: "password write", plan.EffectServiceRestart: "service restart", plan.EffectIrreversible: "irreversible step",
 }
 
 // effectSum counts effects in words, in the order in which people care.
@@ -116,8 +116,15 @@ func blockWords(b *plan.Block) string {
 		plan.RuleForeign: "in the way", plan.RuleFailed: "device has a fault",
 		plan.RulePolicy: "denied",
 	}[b.Rule]
-	if b.Rule == plan.RuleOwned || b.Rule == plan.RuleFailed {
+	switch b.Rule {
+	case plan.RuleOwned, plan.RuleFailed:
 		return "blocked, " + rule // it stands at the device's head
+	case plan.RulePolicy:
+		if sentence, _, ok := strings.Cut(b.Text, ":"); ok && strings.HasPrefix(sentence, "policy ") {
+			return "blocked, " + rule + " by " + sentence // the rest stands with the policies
+		}
+		return "blocked: " + b.Text // by what it comes after
+	case plan.RuleUnsupported, plan.RuleNotYet, plan.RuleForeign:
 	}
 	return "blocked, " + rule + ": " + b.Text
 }

@@ -1,0 +1,125 @@
+package lab
+
+import (
+	"strings"
+
+	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
+	"github.com/enroll-dev/enroll/providers/netbox/netboxtest"
+)
+
+// change is the host's BMC settings changed by hand.
+func (l *Lab) change(h Host) {
+	b := l.bmcs[h.Name]
+	b.SetHostname("by-hand")
+	b.SetNTP(true, "time.example.com")
+}
+
+// own is what Nova leaves when it puts an instance on a node.
+func (l *Lab) own() error {
+	h := l.Hosts[0]
+	l.Ironic.Set(h.Name, "instance_uuid", "5f1ff2a1-7f0e-4f0c-9e53-6a6f6a3f6f01")
+	l.Ironic.Set(h.Name, "provision_state", "active")
+	l.change(h)
+	return nil
+}
+
+// drift is what an evening of work at one machine leaves.
+func (l *Lab) drift() error {
+	l.driftOf(l.Hosts[0])
+	return nil
+}
+
+func (l *Lab) driftOf(h Host) {
+	l.change(h)
+	for _, name := range l.DHCP.Files() {
+		if deviceOf(name) == h.Name {
+			content, _ := l.DHCP.ReadFile(name)
+			l.DHCP.PutFile(name, strings.ReplaceAll(content, h.OOB.String(), h.OOB.Next().Next().String()), 0o644)
+		}
+	}
+}
+
+// spoil is what goes wrong in a rack.
+func (l *Lab) spoil() error {
+	a, b := &l.Hosts[0].NICs[0], &l.Hosts[0].NICs[1]
+	a.Switch, a.Port, b.Switch, b.Port = b.Switch, b.Port, a.Switch, a.Port
+	if len(l.Hosts) > 1 {
+		l.bmcs[l.Hosts[1].Name].Change(func(m *bmctest.Machine) { m.Password = "set-by-somebody-else" })
+	}
+	return nil
+}
+
+// tolerate is drift that the site has accepted in part.
+func (l *Lab) tolerate() error {
+	l.driftOf(l.Hosts[0])
+	return l.writeSite(`
+  tolerate "bmc_name" {
+    address = "*/bmc.hostname"
+    path    = "HostName"
+    reason  = "the name is set by the asset system until it is retired"
+    until   = "2099-12-31"
+  }
+`)
+}
+
+// deny is a site that does not want its disks erased today.
+func (l *Lab) deny() error {
+	return l.writeSite(`
+  policy "no_erase_today" {
+    deny    = step.kind == "ironic.provision" && has_effect("erase")
+    owner   = "INFRA_ENG"
+    message = "Storage is being moved; disks are erased again from Monday on."
+  }
+
+  policy "reboots_are_approved" {
+    require_approval = has_effect("reboot")
+    owner            = "FLEET_MANAGER"
+  }
+
+  policy "first_rack" {
+    warn    = device.rack == "r01"
+    owner   = "ONSITE"
+    message = "Rack r01 is on the old power feed."
+  }
+`)
+}
+
+// unplug is a BMC that had its address and went away.
+func (l *Lab) unplug() error {
+	l.bmcs[l.Hosts[0].Name].SetReachable(false)
+	return nil
+}
+
+// forget is a record that nobody has finished.
+func (l *Lab) forget() error {
+	l.forgetOf(l.Hosts[0])
+	return nil
+}
+
+func (l *Lab) forgetOf(h Host) {
+	l.NetBox.Update(h.Name, func(d *netboxtest.Device) {
+		d.OOB, d.Position = netboxtest.OOB{}, 0
+		for i := range d.Interfaces {
+			if d.Interfaces[i].Name == h.NICs[len(h.NICs)-1].Name {
+				d.Interfaces[i].Peer = netboxtest.Peer{}
+			}
+		}
+	})
+}
+
+// mix is what a fleet looks like on an ordinary day.
+func (l *Lab) mix() error {
+	for i, do := range []func(Host) error{
+		func(Host) error { return l.own() },
+		func(h Host) error { l.driftOf(h); return nil },
+		func(h Host) error { l.bmcs[h.Name].SetReachable(false); return nil },
+		func(h Host) error { l.forgetOf(h); return nil },
+	} {
+		if i < len(l.Hosts) {
+			if err := do(l.Hosts[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
