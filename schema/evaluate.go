@@ -51,7 +51,7 @@ func (r *reporter) evaluateAttr(a *rawAttr, sc *scope) {
 func (r *reporter) goValue(a *rawAttr, sc *scope) (any, bool) {
 	before := len(r.diags)
 	value, ok := r.attributeValue(a, sc)
-	if a.spec.typ != secretType {
+	if a.spec.typ != secretType && !saysWhere(a.name) {
 		r.addValues(before, a.expr, sc)
 	}
 	return value, ok
@@ -385,6 +385,14 @@ func (c *conversion) checkedText(at hcl.Range, s string) (any, bool) {
 		}
 		c.r.suggested(at, plan.Suggest(s, spec.enum), "Unsuitable value", "%s must be %s.", quote(c.attr.name), listed(spec.enum, "or"))
 		return nil, false
+	}
+	if saysWhere(spec.name) && looksLikeCredential(s) {
+		what := "the path of the file that holds it"
+		if spec.check("-") != nil {
+			what = "the name of the environment variable that holds it"
+		}
+		c.r.hide(at)
+		return c.fail(at, "Secret in the site file", "looks like the credential itself, and a site file holds none: only "+what+". Write: "+c.attr.name+" = "+spec.example)
 	}
 	if spec.check != nil {
 		if err := spec.check(s); err != nil {

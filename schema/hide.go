@@ -35,8 +35,11 @@ func hideTokens(tokens hclsyntax.Tokens) []span {
 		}
 	}
 	assignments(tokens, func(name string, expr hclsyntax.Tokens) {
-		if isSensitiveName(name) {
+		switch {
+		case isSensitiveName(name):
 			spans = append(spans, hideExpression(expr)...)
+		case saysWhere(name):
+			spans = append(spans, hidePlace(name, expr)...)
 		}
 	})
 	return spans
@@ -69,7 +72,7 @@ func hideLine(tokens hclsyntax.Tokens, i int) []span {
 	if name == "variable" && next == hclsyntax.TokenOQuote && i+2 < len(tokens) && isSensitiveName(string(tokens[i+2].Bytes)) {
 		return hideDefault(tokens[i+2:])
 	}
-	if next == hclsyntax.TokenEqual || next == hclsyntax.TokenColon || next == hclsyntax.TokenNewline || next == hclsyntax.TokenEOF || !isSensitiveName(name) || isBlockName(name) {
+	if next == hclsyntax.TokenEqual || next == hclsyntax.TokenColon || next == hclsyntax.TokenNewline || next == hclsyntax.TokenEOF || !isSensitiveName(name) && !saysWhere(name) || isBlockName(name) {
 		return nil
 	}
 	return hideExpression(tokens[i+1:])
@@ -228,7 +231,8 @@ func eachLine(text []byte, visit func(name string, from, to int)) {
 func hideLines(text []byte, sensitive func(name string) bool) []span {
 	var spans []span
 	eachLine(text, func(name string, from, to int) {
-		if sensitive(name) && !onlyReference.Match(text[from:to]) && from < to {
+		value := strings.Trim(strings.TrimSpace(string(text[from:to])), `",`)
+		if (sensitive(name) || saysWhere(name) && !isPlace(name, value)) && !onlyReference.Match(text[from:to]) && from < to {
 			spans = append(spans, span{from, to})
 		}
 	})

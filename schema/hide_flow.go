@@ -43,7 +43,7 @@ func (r *reporter) secretive(ref reference) bool {
 func (s *source) flows(names map[string]bool) []string {
 	var out []string
 	assignments(s.tokens, func(name string, expr hclsyntax.Tokens) {
-		if !names[name] && !isSensitiveName(name) {
+		if !names[name] && !isSensitiveName(name) && !saysWhere(name) {
 			return
 		}
 		eachPart(expr, func(i int) {
@@ -57,7 +57,7 @@ func (s *source) flows(names map[string]bool) []string {
 	}
 	if s.broken {
 		eachLine(s.bytes, func(name string, from, to int) {
-			if names[name] || isSensitiveName(name) {
+			if names[name] || isSensitiveName(name) || saysWhere(name) {
 				out = flowsOf(string(s.bytes[from:to]), out)
 			}
 		})
@@ -131,7 +131,7 @@ func (n *jsonNode) flows(names map[string]bool, wanted bool, out []string) []str
 	}
 	for i := range n.props {
 		p := &n.props[i]
-		out = p.value.flows(names, wanted || names[p.name] || isSensitiveName(p.name), out)
+		out = p.value.flows(names, wanted || names[p.name] || isSensitiveName(p.name) || saysWhere(p.name), out)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -67,6 +68,38 @@ func TestNoLiteralThatFlowsToASecret(t *testing.T) {
 	_, ds := load(strings.Replace(minimal("locals {\n  item = upperr(\"visible\")\n}\n", ""), token, `token = secret(local.item, "token")`, 1), Options{})
 	if said := text(t, ds); !strings.Contains(said, "visible") {
 		t.Error(said)
+	}
+}
+
+// What stands where the place of a credential belongs may be the credential.
+func TestCredentialInsteadOfItsPlace(t *testing.T) {
+	tokens := map[string]string{
+		"vault": "hvs.CAESIJabcdefghijk", "JWT": "eyJhbGciOiJFUzI1NiJ9.e30.abc", "age": "AGE-SECRET-KEY-1QQPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", "id": "59d6d1ca-47bb-4e7e-a40b-8be3bc5a0ba8",
+		"hexadecimal": "a94a8fe5ccb19ba61c4c0873d391e987982fbbd3", "base64": "wJalrXUtnFEMI+K7MDENG+bPxRfiCY=", "key": "-----BEGIN OPENSSH PRIVATE KEY-----",
+	}
+	for kind, token := range tokens {
+		for _, block := range []string{
+			"secrets \"vault\" {\n url = \"https://v.example.net\"\n token_env = %q\n}", "secrets \"vault\" {\n url = \"https://v.example.net\"\n token_file = %q\n}",
+			"secrets \"vault\" {\n url = \"https://v.example.net\"\n app_role {\n role_id = \"x\"\n secret_id_env = %q\n}\n}", "secrets \"onepassword\" {\n token_env = %q\n}",
+			"secrets \"age\" {\n file = \"x.age\"\n identity_file = %q\n}", "secrets \"age\" {\n file = \"x.age\"\n identity_env = %q\n}", "secrets \"age\" {\n identity_env %q\n}",
+			"secrets \"age\" {\n identity_envv = %q\n}", "secrets \"age\" {\n identity_env = [%q]\n}", "secrets \"age\" {\n identity_env = upperr(%q)\n}",
+		} {
+			shownNowhere(t, kind, strings.Replace(minimal("", ""), `secrets "env" {}`, fmt.Sprintf(block, token), 1), nil, token)
+		}
+		through := strings.Replace(minimal("variable \"x\" {}\n", ""), `secrets "env" {}`, "secrets \"age\" {\n file = \"x.age\"\n identity_env = var.x\n}", 1)
+		shownNowhere(t, kind+" by a variable", through, map[string]string{"x": token}, token)
+		_, ds := Load("", Options{Files: fstest.MapFS{"site.hcl.json": {Data: fmt.Appendf(nil, `{"site": {"x": {"secrets": {"age": {"file": "x.age", "identity_env": %q}}}}}`, token)}}})
+		saysNothing(t, kind+" in JSON", ds, token)
+	}
+	for name, good := range map[string][]string{
+		"token_env":     {"VAULT_TOKEN", "vault_token", "ENROLL_LON14_VAULT_TOKEN_2"},
+		"identity_file": {"id_ed25519", "/run/secrets/f3a94a8fe5ccb19ba61c4c0873d391e9/key", "../keys/a94a8fe5ccb19ba61c4c0873d391e987", "keys/lon14-enroll-2026.pem"},
+	} {
+		for _, value := range good {
+			if looksLikeCredential(value) {
+				t.Errorf("%s = %q is refused", name, value)
+			}
+		}
 	}
 }
 

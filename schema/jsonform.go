@@ -81,7 +81,8 @@ func hideJSON(n jsonNode, sensitive bool, out []span) []span {
 		out = hideJSON(item, sensitive, out)
 	}
 	for _, p := range n.props {
-		out = hideJSON(p.value, sensitive || isSensitiveName(p.name), out)
+		noPlace := saysWhere(p.name) && p.value.kind == '"' && !isPlace(p.name, p.value.text)
+		out = hideJSON(p.value, sensitive || noPlace || isSensitiveName(p.name), out)
 	}
 	return out
 }

@@ -50,7 +50,7 @@ func newAgeFile(s plan.SecretsSettings, o Options) (*ageFile, error) {
 		return nil, err
 	}
 	o.Learn(plan.NewSecret(text, ""))
-	place := "the environment variable " + orElse(s.IdentityEnv, "ENROLL_AGE_IDENTITY")
+	place := "the environment variable " + shownVariable(orElse(s.IdentityEnv, "ENROLL_AGE_IDENTITY"), "identity_env")
 	if s.IdentityFile != "" {
 		place = "the file " + s.IdentityFile
 	}

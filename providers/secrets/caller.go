@@ -3,6 +3,7 @@ package secrets
 import (
 	"errors"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -25,11 +26,23 @@ func callerSecret(o Options, variable, file, what, attr string) (string, error) 
 	}
 	value, _ := o.Getenv(variable)
 	if value = strings.TrimSpace(value); value == "" {
-		return "", plan.NewFault(plan.CodeSecretMissing, "the environment variable %s, which should hold %s, is not set", variable, what).
-			WithHint("Set %s, or name another variable with %s in the secrets block.", variable, attr)
+		name := shownVariable(variable, attr)
+		return "", plan.NewFault(plan.CodeSecretMissing, "the environment variable %s, which should hold %s, is not set", name, what).
+			WithHint("Set it, or name another variable with %s in the secrets block.", attr)
 	}
 	return value, nil
 }
+
+// shownVariable is the name of a variable for messages. One that is not written as
+// such names are may be the credential itself, by mistake.
+func shownVariable(name, attr string) string {
+	if usualVariable.MatchString(name) {
+		return name
+	}
+	return "that " + attr + " names"
+}
+
+var usualVariable = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
 // callerToken is a callerSecret that travels in a header: printable ASCII.
 func callerToken(o Options, variable, file, what, attr string) (plan.Secret, error) {
@@ -37,7 +50,7 @@ func callerToken(o Options, variable, file, what, attr string) (plan.Secret, err
 	if err != nil {
 		return plan.Secret{}, err
 	}
-	place := "the environment variable " + variable
+	place := "the environment variable " + shownVariable(variable, attr)
 	if file != "" {
 		place = "the file " + file
 	}

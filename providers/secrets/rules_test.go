@@ -2,7 +2,9 @@ package secrets_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -104,5 +106,29 @@ func TestRulesOfAll(t *testing.T) {
 				t.Errorf("%d values, warnings %q", len(values), warnings)
 			}
 		})
+	}
+}
+
+// A variable that is not written as such names are may be the credential itself.
+func TestVariableIsNotRepeated(t *testing.T) {
+	for _, s := range []plan.SecretsSettings{
+		{Backend: "vault", URL: "http://vault.example.net", TokenEnv: "hunter2"},
+		{Backend: "vault", URL: "http://vault.example.net", AppRole: &plan.VaultAppRole{RoleID: "r", SecretIDEnv: "hunter2"}},
+		{Backend: "onepassword", URL: "http://connect.example.net", Vault: "x", TokenEnv: "hunter2"},
+		{Backend: "age", File: "x.age", IdentityEnv: "hunter2"},
+	} {
+		for _, value := range []string{"", "not a\x00token"} {
+			b, err := secrets.New(s, secrets.Options{Getenv: func(string) (string, bool) { return value, value != "" }})
+			if err == nil {
+				_, err = b.Read(t.Context(), []plan.SecretRef{{Item: "x", Field: "f"}})
+			}
+			var f *plan.Fault
+			if !errors.As(err, &f) {
+				t.Fatalf("%s: %v", s.Backend, err)
+			}
+			if said := fmt.Sprintf("%v %s %v", f, f.Hint, f.Evidence); strings.Contains(said, "hunter2") {
+				t.Errorf("%s: %s", s.Backend, said)
+			}
+		}
 	}
 }
