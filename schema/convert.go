@@ -106,7 +106,7 @@ func (r *reporter) ironicSettings(b *rawBlock) plan.IronicSettings {
 		SwitchToIPMI: get[bool](b, "switch_to_ipmi_after_inspection"),
 	}
 	r.exactlyOne(b, "cloud", "endpoint")
-	r.checkDurations(b, s)
+	r.checkDurations(b, &s)
 	s.Clouds, s.CloudsFile = get[plan.SecretRef](b, "clouds"), get[string](b, "clouds_file")
 	s.Secure, s.SecureFile = get[plan.SecretRef](b, "secure"), get[string](b, "secure_file")
 	r.checkClouds(b)
@@ -228,7 +228,7 @@ func (r *reporter) checkClasses(site *rawBlock) {
 		}
 		first[e.text], managed[e.text] = e, true
 	}
-	if r.broken || !get[bool](site, "ironic_enrol") || len(site.named("ironic")) == 0 {
+	if r.broken || len(site.named("ironic")) == 0 {
 		return
 	}
 	for _, b := range site.named("ironic") {
@@ -238,7 +238,7 @@ func (r *reporter) checkClasses(site *rawBlock) {
 	}
 	for _, b := range site.named("device_class") {
 		if !managed[b.label] {
-			r.error(b.at, "Class without an Ironic", "No ironic block lists the device class %s, so its devices cannot be enrolled. Add it to device_classes of an ironic block, or remove the device_class.", quote(b.label))
+			r.error(b.at, "Class without an Ironic", "No ironic block lists the device class %s, so its devices cannot be planned. Add it to device_classes of an ironic block, or remove the device_class.", quote(b.label))
 		}
 	}
 }
@@ -255,7 +255,6 @@ func (r *reporter) checkNeeds(b *rawBlock, s *plan.Site) {
 	}{
 		{"dhcp", []string{"configure_dhcp"}, []bool{s.ConfigureDHCP}},
 		{"bmc", []string{"configure_bmc", "ironic_enrol"}, []bool{s.ConfigureBMC, s.IronicEnrol}},
-		{"ironic", []string{"ironic_enrol"}, []bool{s.IronicEnrol}},
 	} {
 		var on []string
 		at := b.at

@@ -15,15 +15,23 @@ func (r *reporter) limits(b *rawBlock) plan.Limits {
 		Devices: get[int](b, "devices"), RequestsPerBMC: get[int](b, "requests_per_bmc"),
 		Reboots: get[int](b, "reboots"), RebootsPerRack: get[int](b, "reboots_per_rack"), DHCPBatch: get[int](b, "dhcp_batch"),
 	}
-	rack, site := b.attr("reboots_per_rack"), b.attr("reboots")
+	rack := b.attr("reboots_per_rack")
 	switch {
 	case l.RebootsPerRack <= l.Reboots || l.Reboots == 0:
-	case rack != nil && rack.value != nil:
+	case isSet(b, "reboots_per_rack") && isSet(b, "reboots"):
 		r.error(rack.expr.Range(), "Contradiction", "reboots_per_rack is larger than reboots (%d), so it limits nothing. Write a number that is not larger.", l.Reboots)
-	case site != nil && site.value != nil:
-		l.RebootsPerRack = l.Reboots // the default follows
+	case isSet(b, "reboots"): // defaults follow what is written
+		l.RebootsPerRack = l.Reboots
+	default:
+		l.Reboots = l.RebootsPerRack
 	}
 	return l
+}
+
+// isSet reports whether an attribute is written, and not wrong.
+func isSet(b *rawBlock, name string) bool {
+	a := b.attr(name)
+	return a != nil && a.value != nil
 }
 
 func verification(b *rawBlock) plan.Verification {
@@ -68,28 +76,31 @@ func (r *reporter) checkService(b *rawBlock, s *plan.DHCPSettings) {
 	}
 }
 
-// checkDurations refuses budgets that cannot hold what they are for.
-func (r *reporter) checkDurations(b *rawBlock, s plan.IronicSettings) {
+// checkDurations refuses budgets that cannot hold what they are for. A default
+// follows what is written.
+func (r *reporter) checkDurations(b *rawBlock, s *plan.IronicSettings) {
 	lock := inner(b, "node_lock")
-	if backoff := lock.attr("backoff"); backoff != nil && backoff.value != nil && s.LockMaxWait > 0 && s.LockBackoffMax > s.LockMaxWait {
-		r.error(backoff.expr.Range(), "Durations contradict each other", "The longest pause (%s) is longer than the budget of all pauses together, max_wait (%s). Write a shorter pause or a longer budget.", shortDuration(s.LockBackoffMax), shortDuration(s.LockMaxWait))
-	} else if wait := lock.attr("max_wait"); wait != nil && wait.value != nil && backoff == nil && s.LockBackoffMin > s.LockMaxWait {
-		r.error(wait.expr.Range(), "Durations contradict each other", "The budget of all pauses together is shorter than the first pause, backoff (%s unless it is set). Write a longer budget, or set backoff too.", shortDuration(s.LockBackoffMin))
+	switch backoff, wait := isSet(lock, "backoff"), isSet(lock, "max_wait"); {
+	case s.LockMaxWait == 0 || s.LockBackoffMax <= s.LockMaxWait:
+	case backoff && wait:
+		r.error(lock.attr("backoff").expr.Range(), "Durations contradict each other", "The longest pause (%s) is longer than the budget of all pauses together, max_wait (%s). Write a shorter pause or a longer budget.", shortDuration(s.LockBackoffMax), shortDuration(s.LockMaxWait))
+	case wait:
+		s.LockBackoffMin, s.LockBackoffMax = min(s.LockBackoffMin, s.LockMaxWait), s.LockMaxWait
+	default:
+		s.LockMaxWait = s.LockBackoffMax
 	}
 	for _, deadline := range []struct {
 		name  string
-		value time.Duration
-	}{{"cleaning_deadline", s.CleaningDeadline}, {"inspection_deadline", s.InspectDeadline}} {
-		a, timeout := b.attr(deadline.name), b.attr("timeout")
-		if deadline.value == 0 || s.Timeout <= deadline.value {
-			continue
-		}
-		at := a
-		if at == nil || at.value == nil {
-			at = timeout
-		}
-		if at != nil && at.value != nil {
-			r.error(at.expr.Range(), "Durations contradict each other", "One request may take longer (timeout, %s) than all of it (%s, %s). Write a shorter timeout or a longer deadline.", shortDuration(s.Timeout), deadline.name, shortDuration(deadline.value))
+		value *time.Duration
+	}{{"cleaning_deadline", &s.CleaningDeadline}, {"inspection_deadline", &s.InspectDeadline}} {
+		switch long, short := isSet(b, deadline.name), isSet(b, "timeout"); {
+		case *deadline.value == 0 || s.Timeout <= *deadline.value:
+		case long && short:
+			r.error(b.attr(deadline.name).expr.Range(), "Durations contradict each other", "One request may take longer (timeout, %s) than all of it (%s, %s). Write a shorter timeout or a longer deadline.", shortDuration(s.Timeout), deadline.name, shortDuration(*deadline.value))
+		case long:
+			s.Timeout = *deadline.value
+		default:
+			*deadline.value = s.Timeout
 		}
 	}
 }

@@ -183,6 +183,9 @@ func (r *reporter) add(severity Severity, at hcl.Range, summary, detail string) 
 	if len(r.diags) >= maxDiagnostics {
 		return &Diagnostic{} // finish says that there are more
 	}
+	if src := r.sources[at.Filename]; src != nil {
+		at = src.inFile(at)
+	}
 	r.diags = append(r.diags, Diagnostic{Severity: severity, Summary: summary, Detail: detail, Range: fromHCLRange(at)})
 	return &r.diags[len(r.diags)-1]
 }

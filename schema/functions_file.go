@@ -209,4 +209,4 @@ var (
 	})
 )
 
-var errNoFolder = errors.New("files cannot be read here")
+var errNoFolder = errors.New("files are not read in conditions of policies and in defaults of variables; put the text into a local and use that")

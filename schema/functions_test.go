@@ -72,7 +72,7 @@ func TestFunctions(t *testing.T) {
 		{`tomap({ a = 1, b = "x" })`, `{"a":"1","b":"x"}`}, {`tonumber("22")`, `22`}, {`tonumber("x")`, `error: `}, {`tostring(1)`, `"1"`},
 		{`trim("--a-", "-")`, `"a"`}, {`trimprefix("ab", "a")`, `"b"`}, {`trimspace(" a ")`, `"a"`}, {`trimsuffix("ab", "b")`, `"a"`}, {`try(device.custom_fields.none, "x")`, `"x"`},
 		{`upper("a")`, `"A"`}, {`values({ b = 1, a = 2 })`, `[2,1]`}, {`yamldecode("a: [1, x]")`, `{"a":[1,"x"]}`}, {`yamldecode("a: &x 1\nb: *x")`, `error: aliases`},
-		{`yamldecode("a: '*/bmc.bios'")`, `{"a":"*/bmc.bios"}`}, {`yamldecode("[")`, `error: `}, {`zipmap(["a"], [1])`, `{"a":1}`}, {`file("x")`, `error: cannot be read here`}, {`templatefile("x", {})`, `error: cannot be read here`},
+		{`yamldecode("a: '*/bmc.bios'")`, `{"a":"*/bmc.bios"}`}, {`yamldecode("[")`, `error: `}, {`zipmap(["a"], [1])`, `{"a":1}`}, {`file("x")`, `error: files are not read in conditions`}, {`templatefile("x", {})`, `error: files are not read in conditions`},
 	}
 	tried := map[string]bool{"secret": true}
 	for _, c := range cases {

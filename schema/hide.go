@@ -311,6 +311,7 @@ func lettersOutside(word, other string) int {
 // hide adds a range that no snippet may show.
 func (r *reporter) hide(at hcl.Range) {
 	if src := r.sources[at.Filename]; src != nil {
+		at = src.inFile(at)
 		src.hidden = append(src.hidden, span{at.Start.Byte, at.End.Byte})
 		src.ordered = false
 	}
@@ -319,14 +320,21 @@ func (r *reporter) hide(at hcl.Range) {
 // shown quotes a name of the file for a message, unless it stands where nothing
 // may be shown.
 func (r *reporter) shown(at hcl.Range, name string) string {
-	if src := r.sources[at.Filename]; src != nil && src.hides(at) {
+	if r.hidden(at) {
 		return "such name"
 	}
 	return quote(name)
 }
 
+// hidden reports whether a range touches something that is not shown.
+func (r *reporter) hidden(at hcl.Range) bool {
+	src := r.sources[at.Filename]
+	return src != nil && src.hides(at)
+}
+
 // hides reports whether a range touches something hidden.
 func (s *source) hides(at hcl.Range) bool {
+	at = s.inFile(at)
 	for _, h := range s.hidden {
 		if at.Start.Byte < h.to && h.from < max(at.End.Byte, at.Start.Byte+1) {
 			return true

@@ -210,8 +210,67 @@ func (r *reporter) jsonExpression(spec *attribute, n jsonNode) (hclsyntax.Expres
 	return literal(cty.NullVal(cty.DynamicPseudoType))
 }
 
-// jsonText parses a template. The places inside are those of the JSON text as long
-// as it has no escapes, and near them otherwise.
+// escapedText is a text of the JSON form in which bytes were escaped: expressions
+// in it count those of the text, not of the file.
+type escapedText struct {
+	at   hcl.Range // with its quotes
+	text string
+	// places are where each byte of the text stands in the file, and its end.
+	places []hcl.Pos
+}
+
+// escapedAt finds the text that a range was counted in; nil: in none.
+func (s *source) escapedAt(at hcl.Range) *escapedText {
+	for i := range s.escaped {
+		if e := &s.escaped[i]; e.at.Start.Byte < at.Start.Byte && at.Start.Byte <= at.End.Byte && at.End.Byte < e.at.End.Byte {
+			return e
+		}
+	}
+	return nil
+}
+
+// inFile gives the place of a range in the file.
+func (s *source) inFile(at hcl.Range) hcl.Range {
+	if e := s.escapedAt(at); e != nil {
+		begin := e.at.Start.Byte + 1
+		at.Start, at.End = e.place(at.Start.Byte-begin), e.place(at.End.Byte-begin)
+	}
+	return at
+}
+
+func (e *escapedText) place(n int) hcl.Pos { return e.places[min(n, len(e.places)-1)] }
+
+// places finds where the bytes of a text stand.
+func places(file []byte, n jsonNode) []hcl.Pos {
+	j := &jsonReader{file: n.at.Filename, text: file, pos: n.at.Start}
+	j.advance(1)
+	var out []hcl.Pos
+	for j.pos.Byte < n.at.End.Byte-1 {
+		at, raw := j.pos, 1
+		switch {
+		case file[at.Byte] != '\\':
+			_, raw = utf8.DecodeRune(file[at.Byte:])
+		case file[at.Byte+1] != 'u':
+			raw = 2
+		case bytes.HasPrefix(bytes.ToLower(file[at.Byte:]), []byte(`\ud8`)), bytes.HasPrefix(bytes.ToLower(file[at.Byte:]), []byte(`\ud9`)),
+			bytes.HasPrefix(bytes.ToLower(file[at.Byte:]), []byte(`\uda`)), bytes.HasPrefix(bytes.ToLower(file[at.Byte:]), []byte(`\udb`)):
+			raw = 12 // a pair
+		default:
+			raw = 6
+		}
+		raw = min(raw, n.at.End.Byte-1-at.Byte)
+		var s string
+		_ = json.Unmarshal(append(append([]byte{'"'}, file[at.Byte:at.Byte+raw]...), '"'), &s) // it was found valid
+		for range len(s) {
+			out = append(out, at)
+		}
+		j.advance(raw)
+	}
+	return append(out, j.pos)
+}
+
+// jsonText parses a template. The places inside are counted in the text; inFile
+// translates them.
 func (r *reporter) jsonText(spec *attribute, n jsonNode) (hclsyntax.Expression, bool) {
 	start := hcl.Pos{Line: n.at.Start.Line, Column: n.at.Start.Column + 1, Byte: n.at.Start.Byte + 1}
 	text := []byte(n.text)
@@ -225,16 +284,20 @@ func (r *reporter) jsonText(spec *attribute, n jsonNode) (hclsyntax.Expression, 
 		r.error(n.at, "File is nested too deeply", "%s Split the expression with locals.", problem)
 		return nil, false
 	}
+	if src := r.sources[n.at.Filename]; n.at.End.Byte-n.at.Start.Byte-2 != len(text) {
+		src.escaped = append(src.escaped, escapedText{n.at, n.text, places(src.bytes, n)})
+	}
 	expr, diags := parse(text, n.at.Filename, start)
 	for _, d := range diags {
-		if strings.Contains(n.text, "\n") || d.Subject == nil {
+		if d.Subject == nil {
 			at := n.at
-			d.Subject = &at // lines of the text are no lines of the file
+			d.Subject = &at
 		}
 	}
 	r.fromHCL(firstOfEach(diags))
+	r.broken = r.broken || diags.HasErrors() // the attribute is not missing
 	// A secret is no text, and "${secret(…)}" is how it is written here.
-	if whole, ok := expr.(*hclsyntax.TemplateWrapExpr); ok && (spec == nil || spec.typ == secretType || spec.typ == anyType) {
+	if whole, ok := expr.(*hclsyntax.TemplateWrapExpr); ok && (spec == nil || spec.typ == secretType || spec.typ == anyType || spec.typ == conditionType) {
 		expr = whole.Wrapped
 	}
 	return expr, !diags.HasErrors()

@@ -75,9 +75,46 @@ const smallJSON = `{
     "secrets": {"env": {}},
     "device_class": [{"A": {"roles": ["a"]}}, {"B": {"roles": ["b"]}}],
     "policy": {"p": {"deny": "${has_effect(\"reboot\")}", "owner": "INFRA_ENG"}},
-    "configure_dhcp": false, "configure_bmc": false, "ironic_enrol": false
+    "configure_dhcp": false, "configure_bmc": false, "ironic_enrol": false,
+    "ironic": {"one": {"cloud": "x", "device_classes": ["A", "B"]}}
   }}
 }`
+
+// TestJSONPlaces: the place of a mistake is exact behind escapes too, and what is
+// shown of an expression is what it means.
+func TestJSONPlaces(t *testing.T) {
+	for _, c := range []struct{ text, marked string }{
+		{`"${lower(\"é\\\"x\") == lowr(\"y\")}"`, "lowr"},
+		{`"${lower(\"\ud83d\ude00\u00e9\") == var.prt}"`, ".prt"},
+		{`"${\n\n lower(\"a\") == var.prt}"`, ".prt"},
+		{`"${lower(\"a\") == }"`, "}"},
+	} {
+		src := strings.Replace(smallJSON, `"${has_effect(\"reboot\")}"`, c.text, 1)
+		_, ds := loadJSON(src, Options{})
+		if len(ds) != 1 {
+			t.Errorf("%s: %s", c.text, text(t, ds))
+			continue
+		}
+		at := ds[0].Range
+		line := strings.Split(src, "\n")[at.Start.Line-1]
+		if got := src[at.Start.Byte:at.End.Byte]; got != c.marked && c.marked != "" || at.Start.Line != 8 || at.End.Line != 8 || string([]rune(line)[at.Start.Column-1:at.End.Column-1]) != got {
+			t.Errorf("%s: %q at %+v", c.text, got, at)
+		}
+		if s := ds[0].Snippet; c.marked != "" && s.Code[s.HighlightStartOffset:s.HighlightEndOffset] != c.marked {
+			t.Errorf("%s: %q is underlined", c.text, s.Code[s.HighlightStartOffset:s.HighlightEndOffset])
+		}
+	}
+	file, ds := loadJSON(smallJSON, Options{})
+	if file == nil {
+		t.Fatal(text(t, ds))
+	}
+	if p := file.Site().Policies[0]; p.Text != `has_effect("reboot")` {
+		t.Errorf("the condition is shown as %s", p.Text)
+	}
+	if o := file.Values("netbox.token"); len(o) != 1 || o[0].Text != `secret("netbox", "token")` {
+		t.Errorf("the token is explained as %+v", o)
+	}
+}
 
 // TestJSONMistakes have the place in the JSON text.
 func TestJSONMistakes(t *testing.T) {

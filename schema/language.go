@@ -77,7 +77,7 @@ func siteBlock() *block {
 			{name: "configure_bmc", typ: boolType, fallback: "true", example: "true", since: version01,
 				doc: "Whether the BMC's settings are kept. Needs a `bmc` block.", effect: "bmc.credential, bmc.hostname, bmc.ntp, bmc.boot_order"},
 			{name: "ironic_enrol", typ: boolType, fallback: "true", example: "true", since: version01,
-				doc: "Whether the node is enrolled in Ironic. Needs an `ironic` and a `bmc` block.", effect: "ironic.node, ironic.port, ironic.provision, ironic.power, check.inspection, check.lldp"},
+				doc: "Whether the node is enrolled in Ironic. Needs a `bmc` block.", effect: "ironic.node, ironic.port, ironic.provision, ironic.power, check.inspection, check.lldp"},
 			{name: "record_platform_class", typ: boolType, fallback: "false", example: "true", since: version01,
 				doc: "Whether the custom field `platform_class` of the device is filled in when it is empty.", effect: "netbox.platform_class"},
 		},

@@ -2,9 +2,9 @@ package schema
 
 func ironicBlock() *block {
 	return &block{
-		name: "ironic", many: true, since: version01,
+		name: "ironic", many: true, required: true, since: version01,
 		label: &label{name: "NAME", doc: "a name for messages", example: "baremetal", check: isName},
-		doc:   "An Ironic and the device classes that it manages. Exactly one of `cloud` and `endpoint` is set.",
+		doc:   "An Ironic and the device classes that it manages. Every class has one, also with `ironic_enrol = false`: who holds a device's node decides whether the device may be touched. Exactly one of `cloud` and `endpoint` is set.",
 		attrs: []attribute{
 			{name: "cloud", typ: textType, check: isName, fallbackDoc: "none", example: `"lon14"`, since: version01,
 				doc: "An entry of clouds.yaml: an Ironic behind Keystone.", effect: "how Ironic is reached"},
@@ -39,9 +39,9 @@ func ironicBlock() *block {
 			doc: "What happens while Ironic keeps a node locked.",
 			attrs: []attribute{
 				{name: "max_wait", typ: durationType, fallback: "15m", min: "1ms", max: "24h", unit: "duration", example: `"15m"`, since: version01,
-					doc: "The budget of all waits for the lock together.", effect: "when IRONIC_NODE_LOCKED is final"},
+					doc: "The budget of all waits for the lock together. Where it is not set, not shorter than the longest pause.", effect: "when IRONIC_NODE_LOCKED is final"},
 				{name: "backoff", typ: durationPairType, fallback: "10s, 60s", min: "1ms", max: "1h", unit: "duration", example: `["10s", "60s"]`, since: version01,
-					doc: "The first and the longest pause between two tries.", effect: "how often a locked node is asked"},
+					doc: "The first and the longest pause between two tries. Where it is not set, not longer than `max_wait`.", effect: "how often a locked node is asked"},
 			},
 		}},
 	}

@@ -40,6 +40,10 @@ func minimal(before, inside string) string {
 	if !strings.Contains(inside, "bmc {") {
 		switches += "  configure_bmc = false\n"
 	}
+	ironic := "" // at the end: the tests count lines
+	if !strings.Contains(inside, "ironic \"") {
+		ironic = "  ironic \"x\" {\n    cloud          = \"x\"\n    device_classes = [\"COMPUTE_GPU\"]\n  }\n"
+	}
 	return before + `
 site "x" {
   netbox {
@@ -51,7 +55,7 @@ site "x" {
     roles = ["gpu-compute"]
   }
   ironic_enrol = false
-` + switches + inside + "}\n"
+` + switches + inside + ironic + "}\n"
 }
 
 func device() *plan.Intent {

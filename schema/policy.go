@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -22,7 +23,7 @@ func policyBlock() *block {
 		name: "policy", many: true, since: version01,
 		label: &label{name: "NAME", doc: "the name under which plans and `--approve` know the policy", example: "no_reboot_in_business_hours", check: isIdentifier},
 		doc: "A rule over plans. Exactly one of `deny`, `warn` and `require_approval` is set; its expression is asked when a plan is made and again when it is applied. " +
-			"An expression that uses `step` is asked about every step, one that uses `device` alone about every device, any other about the plan as a whole; the functions look at that step, at the steps of that device, or at all steps. " +
+			"`count_effect` counts in the plan as a whole only. An expression that uses `step` is asked about every step, one that uses `device` alone about every device, any other about the plan as a whole; the functions look at that step, at the steps of that device, or at all steps. " +
 			"What is blocked already is not looked at. An expression that cannot be decided denies, whatever the policy would do.",
 		attrs: []attribute{
 			{name: "deny", typ: conditionType, fallbackDoc: "one of the three is set", example: `has_effect("reboot") && within("08:00", "18:00", "Europe/London")`, since: version01,
@@ -115,6 +116,9 @@ func (r *reporter) policies(site *rawBlock) []plan.Policy {
 	return out
 }
 
+// maxToleration is how many years ahead a last day is meant as one.
+const maxToleration = 3
+
 // tolerations converts the tolerate blocks of a site. now is when the folder is
 // read; the zero time means that no date is judged.
 func (r *reporter) tolerations(site *rawBlock, now time.Time) []plan.Toleration {
@@ -126,8 +130,13 @@ func (r *reporter) tolerations(site *rawBlock, now time.Time) []plan.Toleration 
 		}
 		if day, err := time.Parse(dayForm, t.Last); err == nil {
 			t.Until = day.AddDate(0, 0, 1)
-			if a := b.attr("until"); a != nil && !now.IsZero() && t.Expired(now) {
+			a := b.attr("until")
+			switch {
+			case a == nil || now.IsZero():
+			case t.Expired(now):
 				r.warn(a.expr.Range(), "Toleration ended", "The last day of tolerate %s is past, so it tolerates nothing any more. Remove the block, or give it a later date.", quote(b.label))
+			case t.Until.After(now.AddDate(maxToleration, 0, 0)):
+				r.warn(a.expr.Range(), "Toleration without an end", "The last day of tolerate %s is more than %d years away, when nobody will know any more why. Write a nearer one and decide again then, or want what is there.", quote(b.label), maxToleration)
 			}
 		}
 		out = append(out, t)
@@ -176,6 +185,9 @@ func (r *reporter) condition(a *rawAttr, sc *scope) (*condition, bool) {
 	if !ok {
 		return nil, false
 	}
+	if c.subject != plan.SubjectPlan && !r.countsWhole(a.expr, c.subject) {
+		return nil, false
+	}
 	v, diags := a.expr.Value(probe.context())
 	r.fromHCL(diags)
 	switch {
@@ -188,14 +200,28 @@ func (r *reporter) condition(a *rawAttr, sc *scope) (*condition, bool) {
 	return c, r.decides(a.expr, probe.context())
 }
 
+// countsWhole refuses to count devices in a condition that is asked about one of
+// them, or about one step: the number would never be more than one.
+func (r *reporter) countsWhole(expr hclsyntax.Expression, subject plan.PolicySubject) bool {
+	good := true
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics { // it reports nothing
+		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok && call.Name == "count_effect" {
+			good = false
+			r.error(call.NameRange, "Count of one", "A condition with %[1]s.* is asked about every %[1]s by itself, where there is one device to count at most. Use has_effect, or leave %[1]s out and count in the plan as a whole.", subject)
+		}
+		return nil
+	})
+	return good
+}
+
 // conditionText is the expression in one line.
 func (r *reporter) conditionText(a *rawAttr) string {
 	at := a.expr.Range()
 	src := r.sources[at.Filename]
-	if src == nil || src.hides(at) || at.End.Byte < at.Start.Byte || !at.CanSliceBytes(src.bytes) {
+	if src == nil || src.hides(at) || src.text(at) == "" {
 		return hiddenText // also of an expression that does not parse, whose end is not known
 	}
-	return strings.Join(strings.Fields(string(at.SliceBytes(src.bytes))), " ")
+	return strings.Join(strings.Fields(src.text(at)), " ")
 }
 
 // probe is a scope in which there is neither a device nor a step, and whose

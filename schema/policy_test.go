@@ -52,6 +52,35 @@ func TestPolicySubjects(t *testing.T) {
 	}
 }
 
+// Devices are counted in the plan as a whole: a count of one would never be more
+// than a limit, and the policy would pass in silence.
+func TestPolicyCountsDevices(t *testing.T) {
+	for expr, want := range map[string]string{
+		`count_effect("reboot") > 10`:                                                "",
+		`device.rack == "r1" && count_effect("reboot") > 1`:                          "A condition with device.* is asked about every device by itself",
+		`step.kind == "bmc.ntp" && count_effect("reboot") > 1`:                       "A condition with step.* is asked about every step by itself",
+		`device.gpu ? count_effect("reboot") > 1 : false`:                            "one device to count at most",
+		`length([for n in [1] : n if count_effect("reboot") > n]) > 1 && device.gpu`: "one device to count at most",
+	} {
+		_, ds := load(minimal("", "  policy \"p\" {\n    deny = "+expr+"\n  }\n"), Options{})
+		said := strings.Join(strings.Fields(text(t, ds)), " ")
+		if (want == "") != (len(ds) == 0) || !strings.Contains(said, want) {
+			t.Errorf("%s: %s", expr, said)
+		}
+	}
+}
+
+// What a file holds reaches a policy through a local only, as the page says.
+func TestPolicyReadsNoFile(t *testing.T) {
+	for above, deny := range map[string]string{"": `file("racks.txt") == "r1"`, "#\n": `templatefile("racks.txt", {}) == "r1"`, "locals {\n  racks = file(\"racks.txt\")\n}\n": `local.racks == "r1" && has_effect("reboot")`} {
+		_, ds := Load("", Options{Files: fstest.MapFS{"racks.txt": {Data: []byte("r1")}, "site.hcl": {Data: []byte(minimal(above, "  policy \"p\" {\n    deny = "+deny+"\n  }\n"))}}})
+		said := strings.Join(strings.Fields(text(t, ds)), " ")
+		if byLocal := strings.HasPrefix(above, "locals"); byLocal && len(ds) > 0 || !byLocal && !strings.Contains(said, "put the text into a local") {
+			t.Errorf("%s: %s", deny, said)
+		}
+	}
+}
+
 func TestPolicyConditions(t *testing.T) {
 	ntp, service := aStep(t, "lon14/gpu-001/bmc.ntp", plan.EffectReboot), aStep(t, "lon14/dhcp.service", plan.EffectServiceRestart)
 	target := &plan.Target{Intent: device()}

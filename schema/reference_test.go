@@ -49,7 +49,7 @@ func referencePage() string {
 			}
 		}
 	}
-	b.WriteString("\nIn the expressions of `policy` blocks there are four more, and no `secret`:\n\n| function | value | example |\n|---|---|---|\n")
+	b.WriteString("\nIn the expressions of `policy` blocks there are four more, and no `secret`, `file` and `templatefile`; what a file holds can be put into a local:\n\n| function | value | example |\n|---|---|---|\n")
 	for _, f := range policyFunctionTable() {
 		fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", f.signature, f.doc, f.example)
 	}

@@ -122,7 +122,11 @@ func (w *expressionWalk) call(n *hclsyntax.FunctionCallExpr, secretOK bool) {
 	if _, known := w.functions[n.Name]; !known {
 		suggestion := plan.Suggest(n.Name, sortedNames(w.functions))
 		w.ok = false
-		w.r.suggested(n.NameRange, suggestion, "Unknown function", "There is no function %s.", w.r.shown(n.NameRange, n.Name))
+		said := "There is no function " + quote(n.Name) + "."
+		if w.r.hidden(n.NameRange) {
+			said = "There is no such function."
+		}
+		w.r.suggested(n.NameRange, suggestion, "Unknown function", "%s", said)
 		return
 	}
 	if n.Name == "secret" && !secretOK {

@@ -96,7 +96,7 @@ func TestSemantics(t *testing.T) {
 		{"no usable host in a link", `["192.0.2.0/24"]`, `["192.0.2.0/31"]`, "no usable host address"},
 		{"no usable host in a group", `["192.0.2.0/24"]`, `["224.0.0.0/8"]`, "no usable host address"},
 		{"backoff above its budget", `["10s", "60s"]`, `["10s", "20m"]`, "The longest pause (20m) is longer than the budget of all pauses together, max_wait (15m)"},
-		{"budget below the default backoff", "max_wait = \"15m\"\n      backoff  = [\"10s\", \"60s\"]", "max_wait = \"5s\"", "shorter than the first pause"},
+		{"budget below the default backoff", "max_wait = \"15m\"\n      backoff  = [\"10s\", \"60s\"]", "max_wait = \"5s\"", ""},
 		{"timeout above a deadline", `timeout             = "1m"`, `timeout             = "1h"` + "\n    attempts = 2", ""},
 		{"timeout above the deadline", `inspection_deadline = "1h"`, `inspection_deadline = "30s"`, "One request may take longer (timeout, 1m) than all of it (inspection_deadline, 30s)"},
 		{"backoff turned round", `["10s", "60s"]`, `["60s", "10s"]`, "the smaller one first"},
@@ -112,6 +112,7 @@ func TestSemantics(t *testing.T) {
 		{"platform class too long", "DELLPOWEREDGEXE9680", long, "longer than 128 characters"},
 		{"platform class in another form", "DELLPOWEREDGEXE9680", "Dell PowerEdge", "manufacturer and model in upper case"},
 		{"password in a bios block", `BootMode = "Uefi"`, `SetupPassword = "hunter2secret"`, "has a password in it"},
+		{"until without an end", `"2027-01-31"`, `"2126-01-31"`, "more than 3 years away"},
 		{"until in the past", `"2027-01-31"`, `"2026-01-31"`, "2026-01-31"},
 		{"rack above site", `reboots_per_rack = 2`, `reboots_per_rack = 5`, "larger than reboots (4), so it limits nothing"},
 		{"release of what reboots", `["bmc.ntp"]`, `["bmc.bios"]`, `"release" must be`},
@@ -140,5 +141,60 @@ func TestSemantics(t *testing.T) {
 				t.Errorf("%d mistakes, want one with %q: %s", len(ds), c.says, said)
 			}
 		})
+	}
+}
+
+// TestDefaultsFollow: a default never contradicts what is written.
+func TestDefaultsFollow(t *testing.T) {
+	type of struct {
+		Reboots, PerRack           int
+		Wait, First, Longest       time.Duration
+		Timeout, Cleaning, Inspect time.Duration
+	}
+	defaults := of{5, 2, 15 * time.Minute, 10 * time.Second, time.Minute, time.Minute, 3 * time.Hour, time.Hour}
+	for _, c := range []struct {
+		name, limits, ironic string
+		change               func(*of)
+	}{
+		{"nothing", "", "", func(*of) {}},
+		{"fewer of the site", "reboots = 1", "", func(w *of) { w.Reboots, w.PerRack = 1, 1 }},
+		{"more of a rack", "reboots_per_rack = 9", "", func(w *of) { w.Reboots, w.PerRack = 9, 9 }},
+		{"both", "reboots = 9\n reboots_per_rack = 9", "", func(w *of) { w.Reboots, w.PerRack = 9, 9 }},
+		{"short budget", "", "node_lock {\n max_wait = \"5s\"\n}", func(w *of) { w.Wait, w.First, w.Longest = 5*time.Second, 5*time.Second, 5*time.Second }},
+		{"budget between the pauses", "", "node_lock {\n max_wait = \"30s\"\n}", func(w *of) { w.Wait, w.Longest = 30*time.Second, 30*time.Second }},
+		{"long pause", "", "node_lock {\n backoff = [\"1m\", \"20m\"]\n}", func(w *of) { w.Wait, w.First, w.Longest = 20*time.Minute, time.Minute, 20*time.Minute }},
+		{"short deadline", "", "cleaning_deadline = \"30s\"", func(w *of) { w.Timeout, w.Cleaning = 30*time.Second, 30*time.Second }},
+		{"long timeout", "", "timeout = \"1h\"\n cleaning_deadline = \"1h\"", func(w *of) { w.Timeout, w.Cleaning = time.Hour, time.Hour }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			site := minimal("", "  limits {\n "+c.limits+"\n}\n  ironic \"x\" {\n cloud = \"x\"\n device_classes = [\"COMPUTE_GPU\"]\n "+c.ironic+"\n}\n")
+			file, ds := load(site, Options{})
+			if file == nil {
+				t.Fatal(text(t, ds))
+			}
+			want := defaults
+			c.change(&want)
+			l, i := file.Site().Limits, file.Site().Ironics[0]
+			if got := (of{l.Reboots, l.RebootsPerRack, i.LockMaxWait, i.LockBackoffMin, i.LockBackoffMax, i.Timeout, i.CleaningDeadline, i.InspectDeadline}); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// TestAlwaysAnIronic: without one no device can be planned, whatever is switched
+// off, so it is said before.
+func TestAlwaysAnIronic(t *testing.T) {
+	whole := minimal("", "")
+	before, _, _ := strings.Cut(whole, "  ironic \"x\"")
+	if _, ds := load(before+"}\n", Options{}); len(ds) != 1 || !strings.Contains(ds[0].Detail, `needs a block "ironic"`) {
+		t.Error(text(t, ds))
+	}
+	if _, ds := load(strings.Replace(whole, `["COMPUTE_GPU"]`, `["COMPUTE_GPUU"]`, 1), Options{}); len(ds) != 1 || ds[0].Suggestion != "COMPUTE_GPU" {
+		t.Error(text(t, ds))
+	}
+	more := strings.Replace(whole, "  ironic_enrol", "  device_class \"OTHER\" {\n    roles = [\"other\"]\n  }\n  ironic_enrol", 1)
+	if _, ds := load(more, Options{}); len(ds) != 1 || !strings.Contains(ds[0].Detail, `No ironic block lists the device class "OTHER"`) {
+		t.Error(text(t, ds))
 	}
 }

@@ -33,6 +33,7 @@ type source struct {
 	tokens  hclsyntax.Tokens // while the site is loaded; of JSON: none
 	json    *jsonNode        // the same of the JSON form
 	broken  bool             // it does not parse
+	escaped []escapedText    // of the JSON form, in order
 	hidden  []span           // bytes that no snippet shows
 	ordered bool             // hidden is sorted and merged
 }
@@ -181,6 +182,10 @@ func leadsOut(err error) bool {
 // text is a piece of the file. The ranges of expressions that do not parse may
 // end before they begin.
 func (s *source) text(at hcl.Range) string {
+	if e := s.escapedAt(at); e != nil {
+		begin := e.at.Start.Byte + 1
+		return e.text[min(at.Start.Byte-begin, len(e.text)):min(at.End.Byte-begin, len(e.text))]
+	}
 	if at.Start.Byte < 0 || at.End.Byte < at.Start.Byte || at.End.Byte > len(s.bytes) {
 		return ""
 	}
@@ -196,7 +201,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// readable refuses bytes that are no UTF-8 text. A byte order mark is skipped by
+// readable refuses bytes that are no UTF-8 text, and control characters. A byte order mark is skipped by
 // the scanner, CRLF counts as one line end.
 func (r *reporter) readable(src *source) bool {
 	text := src.bytes
@@ -211,6 +216,12 @@ func (r *reporter) readable(src *source) bool {
 			at := hcl.Pos{Line: line, Column: column, Byte: i}
 			r.error(hcl.Range{Filename: src.name, Start: at, End: hcl.Pos{Line: line, Column: column + 1, Byte: i + 1}},
 				"File is not UTF-8", "Line %d, column %d holds the byte %#02x, which is no UTF-8 text. Save the file as UTF-8.", line, column, text[i])
+			return false
+		}
+		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0x7f {
+			at := hcl.Pos{Line: line, Column: column, Byte: i}
+			r.error(hcl.Range{Filename: src.name, Start: at, End: hcl.Pos{Line: line, Column: column + 1, Byte: i + 1}},
+				"Control character", "Line %d, column %d holds the control character U+%04X, which no editor shows. Remove it; where a value needs it, write \\u%04x.", line, column, c, c)
 			return false
 		}
 		if c == '\n' {

@@ -16,4 +16,8 @@ site "x" {
       insecure = true
     }
   }
+  ironic "baremetal" {
+    cloud          = "x"
+    device_classes = ["COMPUTE_GPU"]
+  }
 }

@@ -55,4 +55,8 @@ site "x" {
     reason  = ""
     until   = "31.01.2027"
   }
+  ironic "baremetal" {
+    cloud          = "x"
+    device_classes = ["COMPUTE_GPU"]
+  }
 }

@@ -23,4 +23,8 @@ site "x" {
   configure_dhcp = false
   configure_bmc  = false
   ironic_enrol   = false
+  ironic "baremetal" {
+    cloud          = "x"
+    device_classes = ["COMPUTE_GPU"]
+  }
 }

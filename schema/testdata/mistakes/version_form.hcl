@@ -14,4 +14,8 @@ site "x" {
   configure_dhcp = false
   configure_bmc  = false
   ironic_enrol   = false
+  ironic "baremetal" {
+    cloud          = "x"
+    device_classes = ["COMPUTE_GPU"]
+  }
 }
