@@ -55,21 +55,27 @@ func Topics() []Topic {
 // Explain gives the topics of a name: an attribute or block by its path below the
 // site block, with or without "site." before it and the labels of blocks in it;
 // a function with or without brackets; a reference; a key of a config context. A
-// name may mean two things. Without any, suggestion is the name that was
-// probably meant, if there is one.
-func Explain(name string) (topics []Topic, suggestion string) {
+// name may mean two things. Without any, suggestions are the names that were
+// probably meant: those whose last part it is, or a similar one.
+func Explain(name string) (topics []Topic, suggestions []string) {
 	wanted := canonicalName(name)
 	var names []string
 	for _, t := range Topics() {
 		if t.Name == wanted {
 			topics = append(topics, t)
 		}
+		if wanted != "" && strings.HasSuffix(t.Name, "."+wanted) && !slices.Contains(suggestions, t.Name) {
+			suggestions = append(suggestions, t.Name)
+		}
 		names = append(names, t.Name)
 	}
-	if topics == nil {
-		suggestion = plan.Suggest(wanted, names)
+	if topics != nil {
+		return topics, nil
 	}
-	return topics, suggestion
+	if meant := plan.Suggest(wanted, names); len(suggestions) == 0 && meant != "" {
+		suggestions = []string{meant}
+	}
+	return nil, suggestions
 }
 
 // canonicalName takes out what may be left out: "site.", brackets, labels.

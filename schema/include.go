@@ -107,11 +107,45 @@ func (f *folderReader) include(dir, rel string, e listElement) {
 	switch {
 	case f.done[key]:
 		return // two folders may share a third
+	case f.files == nil && leadsAway(dir, e.text):
+		f.r.broken = true
+		f.r.error(e.at, "Folder cannot be read", "The path of the folder that is included, %s, goes through a symbolic link that leads out of this folder: what is read would not be what is reviewed. Write the path of the folder itself.", quote(e.text))
+		return
 	case len(f.active) > maxIncludeDepth || len(f.done) >= maxFolders:
 		f.r.error(e.at, "Too many folders", "Folders may include each other %d deep, and %d at most.", maxIncludeDepth, maxFolders)
 		return
 	}
 	f.folder(next, nextRel, &e)
+}
+
+// leadsAway reports whether a symbolic link stands in the path of an include, and
+// leads to another place than the path says and out of the folder. How the folder
+// itself was reached does not matter.
+func leadsAway(dir, text string) bool {
+	here, err := realPath(dir)
+	if err != nil {
+		return false // it was read, and cannot be any more; opening says why
+	}
+	as, err := filepath.Abs(filepath.Join(dir, filepath.FromSlash(text)))
+	if err != nil {
+		return false
+	}
+	there, err := realPath(as)
+	if err != nil {
+		return false // opening says why
+	}
+	rel, err := filepath.Rel(here, there)
+	inside := err == nil && filepath.IsLocal(rel)
+	return !inside && there != filepath.Join(here, filepath.FromSlash(text)) && there != as
+}
+
+// realPath is the whole path without symbolic links.
+func realPath(dir string) (string, error) {
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(whole)
 }
 
 // circle closes a path of names.
@@ -124,14 +158,10 @@ func (f *folderReader) key(dir, rel string) string {
 	if f.files != nil {
 		return rel
 	}
-	whole, err := filepath.Abs(dir)
-	if err != nil {
-		return dir
-	}
-	if real, err := filepath.EvalSymlinks(whole); err == nil {
+	if real, err := realPath(dir); err == nil {
 		return real
 	}
-	return whole
+	return filepath.Clean(dir) // it does not exist
 }
 
 // open gives a folder's files. Nothing outside of the folder can be reached

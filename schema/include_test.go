@@ -274,3 +274,42 @@ func TestIncludeHash(t *testing.T) {
 		t.Errorf("%s, %s, %s", first, again, other)
 	}
 }
+
+// TestIncludeThroughLink: a link in the path of an include must not lead to what is
+// not reviewed with the site; how the site's folder itself was reached is free.
+func TestIncludeThroughLink(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"repo/common", "repo/site/v2", "elsewhere"} {
+		write(name+"/a.hcl", "locals {\n  a = 1\n}\n")
+	}
+	write("repo/site/site.hcl", "")
+	for link, to := range map[string]string{"repo/site/current": "v2", "repo/site/out": "../../elsewhere", "repo/out": "../elsewhere", "checkout": "repo"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ site, include, says string }{
+		{"repo/site", "../common", ""},
+		{"checkout/site", "../common", ""},
+		{"repo/site", "current", ""},
+		{"repo/site", "out", "leads out of this folder"},
+		{"repo/site", "../out", "leads out of this folder"},
+		{"checkout/site", "../out", "leads out of this folder"},
+	} {
+		write("repo/site/site.hcl", minimal("enroll {\n  include = [\""+c.include+"\"]\n}\n", ""))
+		_, ds := Load(filepath.Join(dir, c.site), Options{})
+		said := strings.Join(strings.Fields(text(t, ds)), " ")
+		if (c.says == "") != (len(ds) == 0) || !strings.Contains(said, c.says) {
+			t.Errorf("%s includes %s: %s", c.site, c.include, said)
+		}
+	}
+}

@@ -19,7 +19,7 @@ func completeFolders(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 }
 
 // completeTopics offers everything that explain knows.
-func completeTopics(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func completeTopics(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -29,6 +29,10 @@ func completeTopics(_ *cobra.Command, args []string, _ string) ([]string, cobra.
 		if !seen[t.Name] && !t.Later {
 			seen[t.Name] = true
 			out = append(out, t.Name+"\t"+t.Kind)
+			// The whole path begins with the site block.
+			if strings.HasPrefix(typed, "site.") && (t.Kind == "attribute" || t.Kind == "block") {
+				out = append(out, "site."+t.Name+"\t"+t.Kind)
+			}
 		}
 	}
 	for code := range plan.Codes() {

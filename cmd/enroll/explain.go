@@ -36,9 +36,9 @@ func (a *app) explainCommand() *cobra.Command {
 			if code := plan.Code(strings.ToUpper(args[0])); plan.Codes()[code] != (plan.CodeInfo{}) {
 				return explainCode(a.sys.stdout, code)
 			}
-			topics, suggestion := schema.Explain(args[0])
+			topics, suggestions := schema.Explain(args[0])
 			if len(topics) == 0 {
-				return unexplained(args[0], suggestion)
+				return unexplained(args[0], suggestions)
 			}
 			for i, t := range topics {
 				if i > 0 {
@@ -61,12 +61,13 @@ func (a *app) explainCommand() *cobra.Command {
 }
 
 // unexplained is the error for a name that nothing has.
-func unexplained(name, suggestion string) error {
+func unexplained(name string, suggestions []string) error {
 	if strings.ToUpper(name) == name && strings.Contains(name, "_") {
 		return usageError{fmt.Errorf("there is no fault code %q; plan/FAULTS.md lists them all", name)}
 	}
-	if suggestion != "" {
-		suggestion = fmt.Sprintf(" Did you mean %q?", suggestion)
+	suggestion := ""
+	if len(suggestions) > 0 {
+		suggestion = fmt.Sprintf(" Did you mean \"%s\"?", strings.Join(suggestions, "\" or \""))
 	}
 	return usageError{fmt.Errorf("nothing is named %q; schema/REFERENCE.md lists the site language, plan/FAULTS.md the fault codes.%s", name, suggestion)}
 }

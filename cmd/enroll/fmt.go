@@ -26,7 +26,8 @@ func (a *app) fmtCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "fmt [DIR | FILE | -]…", Short: "Write site files in the one form",
 		Long: "Rewrites the *.hcl files of a site's folder: indent, alignment, no runs of empty lines. Comments stay.\n" +
-			"Prints the names of the files that it changes. With - it reads stdin and writes stdout.",
+			"Prints the names of the files that it changes. With - it reads stdin and writes stdout. Files in the JSON form\n" +
+			"(*.hcl.json) are written by programs; they are left alone.",
 		Example: "  enroll fmt\n  enroll fmt --recursive sites\n  enroll fmt --check --diff sites/lon14\n  enroll fmt - < site.hcl",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -162,6 +163,8 @@ func siteFiles(arg string, recursive bool) ([]string, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("there is no file or folder %q", arg)
+	case info.Mode().IsRegular() && strings.HasSuffix(arg, ".hcl.json"):
+		return nil, fmt.Errorf("%s is in the JSON form, which is written by programs; fmt leaves it alone", arg)
 	case info.Mode().IsRegular() && !strings.HasSuffix(arg, ".hcl"):
 		return nil, fmt.Errorf("%s is no site file: its name does not end with .hcl", arg)
 	case info.Mode().IsRegular():

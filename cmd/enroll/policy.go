@@ -59,12 +59,21 @@ func (a *app) stillAllowed(w io.Writer, p *plan.Plan, s *session) error {
 // the command line gave it. What is approved for the whole plan does not count.
 func (a *app) approvePolicies(ctx context.Context, w io.Writer, p *plan.Plan, site *plan.Site, f applyFlags) error {
 	var names []string
+	actions := map[string]plan.PolicyAction{}
 	for _, policy := range site.Policies {
 		names = append(names, policy.Name)
+		actions[policy.Name] = policy.Action
 	}
 	for _, name := range f.approved {
 		if !slices.Contains(names, name) {
 			return usageError{fmt.Errorf("--approve: the site has no policy %q; it has %s", name, orNone(names))}
+		}
+		switch actions[name] {
+		case plan.PolicyDeny:
+			return usageError{fmt.Errorf("--approve: the policy %q denies, and what it denies cannot be approved here; its owner decides about exceptions", name)}
+		case plan.PolicyWarn:
+			return usageError{fmt.Errorf("--approve: the policy %q only warns; nothing is to be approved", name)}
+		case plan.PolicyApproval:
 		}
 	}
 	if !p.HasWork() {
