@@ -106,7 +106,7 @@ func (a *app) root() *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("site", completeSites) // the flag exists
 	root.AddCommand(
 		a.planCommand(), a.applyCommand(), a.statusCommand(), a.verifyCommand(),
-		a.driftCommand(), a.showCommand(), a.diffCommand(),
+		a.driftCommand(), a.showCommand(), a.diffCommand(), a.graphCommand(),
 		a.validateCommand(), a.fmtCommand(), a.schemaCommand(), a.explainCommand(),
 		a.labCommand(), a.versionCommand(),
 	)
