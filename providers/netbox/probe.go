@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers"
@@ -19,7 +20,8 @@ func viewed() []struct{ right, path string } {
 }
 
 // Probe reads one object of every model, asks NetBox what the token may do with
-// devices, and counts the devices of the site's classes. It sends GET and
+// devices, counts the devices of the site's classes, and looks for their roles. It
+// sends GET and
 // OPTIONS only.
 func (c *Client) Probe(ctx context.Context, site *plan.Site) []providers.Finding {
 	var out []providers.Finding
@@ -46,7 +48,35 @@ func (c *Client) Probe(ctx context.Context, site *plan.Site) []providers.Finding
 	if err == nil {
 		f.Note = fmt.Sprintf("%d devices of the site's device classes", len(names))
 	}
-	return append(out, f)
+	return append(append(out, f), c.probeRoles(ctx, site)...)
+}
+
+// probeRoles finds the roles of device classes that NetBox does not have: no device
+// would ever be of such a class. A list that cannot be read was reported above.
+func (c *Client) probeRoles(ctx context.Context, site *plan.Site) []providers.Finding {
+	rows, err := listAll[fielded](ctx, c, slugFields, func(ctx context.Context, offset int32) error {
+		return c.api.rolesBySlug(ctx, nil, offset)
+	})
+	if err != nil {
+		return nil
+	}
+	known := make([]string, len(rows))
+	for i, r := range rows {
+		known[i] = r.Slug
+	}
+	var out []providers.Finding
+	for _, class := range site.Classes {
+		for _, role := range class.Roles {
+			if !slices.Contains(known, role) {
+				f := unknown("NetBox has no device role with the slug", role, known).With("url", c.base+"/dcim/device-roles/")
+				if at := site.Set["device_class."+class.Name+".roles"]; at != "" {
+					f = f.With("from", at)
+				}
+				out = append(out, providers.Finding{What: "NetBox: roles of device_class " + class.Name, Fault: f})
+			}
+		}
+	}
+	return out
 }
 
 // refusesToken tells a token that nobody knows from one without a right: the

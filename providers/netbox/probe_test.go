@@ -2,6 +2,7 @@ package netbox_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,17 @@ func TestProbe(t *testing.T) {
 		if n := s.Recorder.Count(func(r exchange.Record) bool { return r.Mutating }); n > 0 {
 			t.Errorf("%s: %d mutating requests", c.name, n)
 		}
+	}
+	// A role that NetBox does not have.
+	wrong := site()
+	wrong.Classes[0].Roles = append(slices.Clone(wrong.Classes[0].Roles), "gpu-comptue")
+	wrong.Set = map[string]string{"device_class." + wrong.Classes[0].Name + ".roles": "site.hcl:9"}
+	found := client(t, s.URL, s.Token).Probe(context.Background(), wrong)
+	if got := faults(found); got != "roles of device_class "+wrong.Classes[0].Name+" "+string(plan.CodeConfigInvalid) {
+		t.Error(got)
+	}
+	if f := found[len(found)-1].Fault; f == nil || !strings.Contains(f.Summary, `"gpu-comptue"`) || f.Hint != "Did you mean gpu-compute?" || f.Evidence["from"] != "site.hcl:9" {
+		t.Errorf("%+v", f)
 	}
 	// Nobody answers.
 	s.Close()
