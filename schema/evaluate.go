@@ -128,7 +128,9 @@ func (r *reporter) valueOf(expr hclsyntax.Expression, looked seen, sc *scope) (c
 		return cty.NilVal, false
 	}
 	v, diags := expr.Value(ctx)
-	r.fromHCL(r.withoutValues(diags, looked.refs, ctx))
+	if len(diags) > 0 {
+		r.fromHCL(r.withoutValues(diags, looked.refs, ctx))
+	}
 	if diags.HasErrors() {
 		return cty.NilVal, false
 	}
