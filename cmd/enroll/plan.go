@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/netbox"
 )
 
 type planFlags struct {
@@ -123,7 +124,7 @@ func (s *session) look(ctx context.Context, sel plan.Selection, desired []plan.R
 		Scope: s.scope, Kinds: s.kinds, Selection: sel, Failed: s.failed, Now: now, Tool: plan.Tool{Name: "enroll", Version: version},
 	}
 	var err error
-	in.Owners, in.World, err = survey(ctx, s.router, s.scope, desired)
+	in.Owners, in.World, err = survey(netbox.SameReading(ctx), s.router, s.scope, desired)
 	in.Statistics = s.statistics()
 	return in, err
 }

@@ -14,22 +14,33 @@ import (
 // across finds devices that share a MAC or an out-of-band address with another
 // device, whether that one is part of the run or not.
 func (w *world) across(intents []*plan.Intent) {
-	for _, in := range intents {
-		own := map[plan.MAC]bool{}
-		for _, mac := range identity(in) {
-			own[mac] = true
+	holders := map[plan.MAC][]macHolder{}
+	for _, h := range w.holders {
+		if logicalType(h.Type) {
+			continue
 		}
-		for _, h := range w.holders {
-			if h.Device.ID == in.ID || logicalType(h.Type) {
-				continue
-			}
-			for _, mac := range h.macs() {
-				if own[mac] {
+		for _, mac := range h.macs() {
+			holders[mac] = append(holders[mac], h)
+		}
+	}
+	twins := map[netip.Addr][]ipAddress{}
+	for _, a := range w.twins {
+		host, _, _ := strings.Cut(a.Address, "/")
+		if addr, err := netip.ParseAddr(host); err == nil {
+			twins[addr] = append(twins[addr], a)
+		}
+	}
+	for _, in := range intents {
+		for _, mac := range identity(in) {
+			for _, h := range holders[mac] {
+				if h.Device.ID != in.ID {
 					w.clash(in, "MAC", mac.String(), h.Device.Name, h.Name, w.client.page("dcim/interfaces", h.ID))
 				}
 			}
 		}
-		w.sameAddress(in)
+		if in.OOB.IsValid() {
+			w.sameAddress(in, twins[in.OOB])
+		}
 	}
 }
 
@@ -43,15 +54,10 @@ func identity(in *plan.Intent) []plan.MAC {
 }
 
 // sameAddress compares within one VRF: addresses of different ones may be equal.
-func (w *world) sameAddress(in *plan.Intent) {
-	if !in.OOB.IsValid() {
-		return
-	}
+func (w *world) sameAddress(in *plan.Intent, twins []ipAddress) {
 	mine := w.addresses[w.devices[in.Name][0].OOB.ID]
-	for _, a := range w.twins {
-		host, _, _ := strings.Cut(a.Address, "/")
-		addr, err := netip.ParseAddr(host)
-		if err != nil || addr != in.OOB || a.ID == mine.ID || a.VRF.id() != mine.VRF.id() || a.Assigned == nil || a.Assigned.Device == nil || a.Assigned.Device.ID == in.ID {
+	for _, a := range twins {
+		if a.ID == mine.ID || a.VRF.id() != mine.VRF.id() || a.Assigned == nil || a.Assigned.Device == nil || a.Assigned.Device.ID == in.ID {
 			continue
 		}
 		w.clash(in, "out-of-band address", in.OOB.String(), a.Assigned.Device.Name, a.Assigned.Name, w.client.page("ipam/ip-addresses", a.ID))

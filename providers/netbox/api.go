@@ -76,8 +76,35 @@ func (r *requests) deviceTypes(ctx context.Context, ids []int32, offset int32) e
 	return finish(resp, err)
 }
 
-func (r *requests) interfacesByMAC(ctx context.Context, macs []string, offset int32) error {
-	_, resp, err := r.api.DcimAPI.DcimInterfacesList(ctx).MacAddress(macs).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+func (r *requests) devicesOfSite(ctx context.Context, site string, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimDevicesList(ctx).Site([]string{site}).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) interfacesByMAC(ctx context.Context, site string, macs []string, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimInterfacesList(ctx).Site([]string{site}).MacAddress(macs).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) interfacesOfRoles(ctx context.Context, site string, roleIDs []int32, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimInterfacesList(ctx).Site([]string{site}).DeviceRoleId(roleIDs).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+// interfacesOfOthers are those of devices of no such role whose MAC begins so.
+func (r *requests) interfacesOfOthers(ctx context.Context, site string, roleIDs []int32, prefixes []string, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimInterfacesList(ctx).Site([]string{site}).DeviceRoleIdN(roleIDs).MacAddressIsw(prefixes).
+		Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) cabledOf(ctx context.Context, deviceIDs []int32, offset int32) error {
+	_, resp, err := r.api.DcimAPI.DcimInterfacesList(ctx).DeviceId(deviceIDs).Cabled(true).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
+	return finish(resp, err)
+}
+
+func (r *requests) addressesIn(ctx context.Context, networks []string, offset int32) error {
+	_, resp, err := r.api.IpamAPI.IpamIpAddressesList(ctx).Parent(networks).Limit(pageSize).Offset(offset).Ordering(listOrder).Execute()
 	return finish(resp, err)
 }
 

@@ -49,6 +49,9 @@ type Client struct {
 	api      *requests
 	requests atomic.Int64
 
+	slots  chan struct{} // one for each request in flight
+	memory memory
+
 	mu      sync.Mutex
 	version version // of the first answer
 }
@@ -81,7 +84,7 @@ func New(opt Options) (*Client, error) {
 			return nil, err
 		}
 	}
-	c := &Client{opt: opt, base: base}
+	c := &Client{opt: opt, base: base, slots: make(chan struct{}, inFlight)}
 	inner := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		TLSClientConfig:     trust,

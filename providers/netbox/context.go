@@ -25,6 +25,39 @@ type complaint struct {
 	Unknown bool
 }
 
+// rendered is the config context of a device, decoded once.
+type rendered struct {
+	values map[string]any
+	err    error // why there are no values
+	ironic ironicContext
+	found  []complaint // about ironic_settings
+}
+
+// ironicContext is ironic_settings with what reading NetBox asks of it.
+type ironicContext struct{ plan.IronicContext }
+
+// frontend says whether an interface is one of the frontend network: of the type
+// that interface_type names, enabled and not for management.
+func (c ironicContext) frontend(i netInterface) bool {
+	return c.InterfaceType != "" && string(i.Type) == c.InterfaceType && !*i.MgmtOnly && *i.Enabled
+}
+
+// lacpMembers says which interfaces are members of an LACP bond: those that the
+// bond names, else all of the frontend.
+func (c ironicContext) lacpMembers() func(i netInterface) bool {
+	return func(i netInterface) bool {
+		return c.Bond != nil && c.Bond.Mode == modeLACP && c.frontend(i) && (len(c.Bond.Interfaces) == 0 || slices.Contains(c.Bond.Interfaces, i.Name))
+	}
+}
+
+func render(raw json.RawMessage) *rendered {
+	r := &rendered{}
+	if r.values, r.err = decodeContext(raw); r.err == nil {
+		r.ironic.IronicContext, r.found = decodeIronic(r.values)
+	}
+	return r
+}
+
 // decodeContext decodes a rendered config context, which is free JSON: it has
 // to be an object. Null is the same as an empty one.
 func decodeContext(raw json.RawMessage) (map[string]any, error) {

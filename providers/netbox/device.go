@@ -156,6 +156,9 @@ func (d *draft) gates() {
 	if !eligible(d.Status) {
 		d.gap(plan.CodeStatusNotEligible, d.URL, "%s has the status %s; only staged and active devices are enrolled", d.Name, d.Status)
 	}
+	if circle := d.parents(); circle != "" {
+		d.gap(plan.CodeIntentInvalid, d.URL, "%s is in a bay of itself: %s", d.Name, circle).hint("Correct the device bays in NetBox.")
+	}
 	// A child device in a bay has no position of its own.
 	if d.Rack != "" && d.Position == "" && d.device.Parent == nil && !d.world.site.NetBox.AllowUnplaced {
 		d.gap(plan.CodeDeviceNotPlaced, d.URL, "%s is in rack %s without a position", d.Name, d.Rack).
@@ -171,18 +174,41 @@ func (d *draft) gates() {
 	}
 }
 
-// context decodes the rendered config context.
+// parents gives the way around when a device is in a bay of itself, by way of
+// other devices of this reading; "" when it is not.
+func (d *draft) parents() string {
+	byID := map[int64]device{}
+	for _, rows := range d.world.devices {
+		for _, row := range rows {
+			byID[row.ID] = row
+		}
+	}
+	way := []string{d.Name}
+	for at := d.device; at.Parent != nil && len(way) <= len(byID)+1; {
+		way = append(way, clean(at.Parent.Name, 80))
+		if at.Parent.ID == d.ID {
+			return strings.Join(way, " → ")
+		}
+		next, known := byID[at.Parent.ID]
+		if !known {
+			return ""
+		}
+		at = next
+	}
+	return ""
+}
+
+// context takes the rendered config context.
 func (d *draft) context() {
 	at := d.URL + "config-context/"
-	decoded, err := decodeContext(d.device.ConfigContext)
-	if err != nil {
-		d.gap(plan.CodeIntentInvalid, at, "the config context of %s cannot be used", d.Name).because(err)
+	r := d.world.contexts[d.ID]
+	if r.err != nil {
+		d.gap(plan.CodeIntentInvalid, at, "the config context of %s cannot be used", d.Name).because(r.err)
 		return
 	}
-	d.ConfigContext = decoded
-	var found []complaint
-	d.Ironic, found = decodeIronic(decoded)
-	for _, f := range found {
+	decoded := r.values
+	d.ConfigContext, d.Ironic = decoded, r.ironic.IronicContext
+	for _, f := range r.found {
 		switch {
 		case f.Unknown:
 			d.warn(plan.CodeIntentInvalid, at, "config context of %s: %s %s", d.Name, f.Path, f.Text).with("path", f.Path).

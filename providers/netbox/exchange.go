@@ -50,7 +50,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errors.New("netbox: a request without a call in its context")
 	}
 	out := req.Clone(req.Context())
-	out.URL.RawQuery = unescapeColons(out.URL.RawQuery)
+	out.URL.RawQuery = unescape(out.URL.RawQuery)
 	if len(cl.fields) > 0 {
 		// Commas stay as they are: they count once instead of three times in the URL.
 		sep := "&"
@@ -126,6 +126,12 @@ func (c *Client) read(ctx context.Context, cl call, send func(context.Context) e
 // once sends a request once. The answer is given together with the failure
 // where there was one, for callers that look at status 412.
 func (c *Client) once(ctx context.Context, cl call, send func(context.Context) error) (*answer, *failure) {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return nil, &failure{fault: plan.NewFault(plan.CodeInterrupted, "the request to NetBox was abandoned").Because(ctx.Err())}
+	}
 	limited, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
 	err := send(context.WithValue(limited, callKey{}, &cl))

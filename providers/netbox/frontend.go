@@ -18,7 +18,7 @@ func (d *draft) frontend() {
 	}
 	var nics []netInterface
 	for _, i := range d.world.interfaces[d.ID] {
-		if string(i.Type) == kind && !*i.MgmtOnly && *i.Enabled {
+		if d.world.contexts[d.ID].ironic.frontend(i) {
 			nics = append(nics, i)
 		}
 	}
@@ -87,20 +87,22 @@ func (d *draft) peer(i netInterface, at string) *plan.Peer {
 }
 
 func (d *draft) switchPort(i netInterface, e endpoint, at string) *plan.Peer {
-	peer := &plan.Peer{Port: e.Name, Description: e.Description, URL: d.world.client.page("dcim/interfaces", e.ID)}
-	if e.Device != nil {
-		peer.Device = e.Device.Name
-	}
-	if p, ok := d.world.ports[e.ID]; ok {
-		peer.Port, peer.Label, peer.Description, peer.Device = p.Name, p.Label, p.Description, p.Device.Name
-		peer.Platform = d.world.platforms[p.Device.id()]
-		if p.LAG != nil {
+	peer := &plan.Peer{Device: e.Device.name(), Port: e.Name, Label: e.label(), Description: e.Description, URL: d.world.client.page("dcim/interfaces", e.ID)}
+	peer.Platform = d.world.platforms[e.Device.id()]
+	if d.world.contexts[d.ID].ironic.lacpMembers()(i) {
+		p, ok := d.world.ports[e.ID]
+		switch {
+		case !ok:
+			d.gap(plan.CodeNetBoxDenied, peer.URL, "NetBox names %s as far end of interface %s of %s and does not show it", e, i.Name, d.Name).
+				hint("Give the token's user the permission dcim.view_interface for the interfaces of switches too.").with("permission", "dcim.view_interface")
+			return nil
+		case p.LAG != nil && d.lagInCircle(p):
+			d.gap(plan.CodeIntentInvalid, peer.URL, "the LAG %s of %s %s is the port itself, or a member of it", clean(p.LAG.Name, 60), peer.Device, peer.Port).
+				with("interface", at).with("other", d.world.client.page("dcim/interfaces", p.LAG.ID)).hint("Correct the LAG of the switch port.")
+			return nil
+		case p.LAG != nil:
 			peer.LAG = p.LAG.Name
 		}
-	} else {
-		d.gap(plan.CodeNetBoxDenied, peer.URL, "NetBox names %s as far end of interface %s of %s and does not show it", e, i.Name, d.Name).
-			hint("Give the token's user the permission dcim.view_interface for the interfaces of switches too.")
-		return nil
 	}
 	for _, name := range []struct{ what, text string }{{"switch", peer.Device}, {"port", peer.Port}} {
 		if name.text == "" || placeholder(name.text) {
@@ -115,6 +117,23 @@ func (d *draft) switchPort(i netInterface, e endpoint, at string) *plan.Peer {
 	return peer
 }
 
+// lagInCircle finds a port that is its own LAG, at once or by way of others.
+func (d *draft) lagInCircle(p port) bool {
+	seen := map[int64]bool{p.ID: true}
+	for p.LAG != nil {
+		if seen[p.LAG.ID] {
+			return true
+		}
+		next, known := d.world.ports[p.LAG.ID]
+		if !known {
+			return false
+		}
+		seen[next.ID] = true
+		p = next
+	}
+	return false
+}
+
 // bond checks the members of the bond and, for LACP, that their switch ports
 // are in one LAG: on one switch the same one, and at most on two switches
 // (an MLAG pair, whose halves may have different names).
@@ -125,6 +144,7 @@ func (d *draft) bond() {
 	}
 	at := d.URL + "config-context/"
 	members := d.Frontend
+	// The rule for which interfaces these are is that of lacpMembers.
 	if len(bond.Interfaces) > 0 {
 		members = nil
 		for _, name := range bond.Interfaces {

@@ -2,7 +2,6 @@ package netbox_test
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -333,43 +332,6 @@ func TestNamesOfUnknownRoles(t *testing.T) {
 	wantCode(t, err, plan.CodeConfigInvalid)
 }
 
-// Requests grow with the length of URLs and pages, not one by one.
-func TestRequests(t *testing.T) {
-	s := serve(t, netboxtest.Options{})
-	var names []string
-	for n := 1; n <= 500; n++ {
-		d := host(n)
-		s.AddDevice(d)
-		names = append(names, d.Name)
-	}
-	for _, tc := range []struct{ devices, intents, read int }{{1, 8, 1}, {2, 8, 1}, {500, 26, 1}} {
-		t.Run(fmt.Sprint(tc.devices), func(t *testing.T) {
-			c := client(t, s.URL, s.Token)
-			intents, failed, err := c.Intents(context.Background(), site(), names[:tc.devices])
-			if err != nil || len(failed) > 0 || len(intents) != tc.devices {
-				t.Fatalf("%d intents, %v, %v", len(intents), failed, err)
-			}
-			for _, in := range intents {
-				if len(in.Faults)+len(in.Warnings) > 0 {
-					t.Fatalf("%s: %s", in.Name, texts(append(in.Faults, in.Warnings...)))
-				}
-			}
-			if got := c.Requests(); got != tc.intents {
-				t.Errorf("Intents took %d requests, not %d", got, tc.intents)
-			}
-			before := c.Requests()
-			sc := scopeOf(site(), intents...)
-			snap := c.Read(context.Background(), sc, desired(sc))
-			if len(snap) != 3*tc.devices {
-				t.Errorf("%d live values", len(snap))
-			}
-			if got := c.Requests() - before; got != tc.read {
-				t.Errorf("Read took %d requests, not %d", got, tc.read)
-			}
-		})
-	}
-}
-
 // The values that may stand in more than one form.
 func TestIntentForms(t *testing.T) {
 	d := host(1)
@@ -383,7 +345,6 @@ func TestIntentForms(t *testing.T) {
 	s := serve(t, netboxtest.Options{Fields: []netboxtest.Field{
 		{Object: "dcim.devicetype", Name: "gpu_type"}, {Object: "dcim.device", Name: "platform_class"}, {Object: "dcim.device", Name: "fabric", Choices: []string{"ib", "roce"}}, {Object: "dcim.site", Name: "ntp_servers"},
 	}}, d)
-	c := client(t, s.URL, s.Token)
 	for _, tc := range []struct {
 		servers any
 		want    string
@@ -391,12 +352,12 @@ func TestIntentForms(t *testing.T) {
 		{nil, "192.0.2.11 ntp.example.net"}, {"", "192.0.2.11 ntp.example.net"}, {"192.0.2.1, 192.0.2.2\n", "192.0.2.1 192.0.2.2"}, {[]any{"2001:db8::1"}, "2001:db8::1"},
 	} {
 		s.AddSite(netboxtest.Site{Slug: "lab1", CustomFields: map[string]any{"ntp_servers": tc.servers}})
-		if in := intent(t, c, site(), "gpu-001"); strings.Join(in.NTPServers, " ") != tc.want || len(in.Faults) > 0 {
+		if in := intent(t, client(t, s.URL, s.Token), site(), "gpu-001"); strings.Join(in.NTPServers, " ") != tc.want || len(in.Faults) > 0 {
 			t.Errorf("ntp_servers %v: %v\n%s", tc.servers, in.NTPServers, texts(in.Faults))
 		}
 	}
 	s.AddSite(netboxtest.Site{Slug: "lab1", CustomFields: map[string]any{"ntp_servers": map[string]any{"a": 1}}})
-	in := intent(t, c, site(), "gpu-001")
+	in := intent(t, client(t, s.URL, s.Token), site(), "gpu-001")
 	if len(in.Faults) != 1 || in.Faults[0].Code != plan.CodeIntentInvalid || !strings.Contains(in.Faults[0].Summary, "ntp_servers of NetBox site lab1") {
 		t.Errorf("faults:\n%s", texts(in.Faults))
 	}

@@ -35,7 +35,8 @@ func handlingOf(name string) (handling, bool) {
 	return handling{}, false
 }
 
-// Read answers the resources from one bulk list of devices, asked for by the
+// Read answers the resources from one bulk list of devices, or in the same
+// reading (SameReading) from what Intents has read. They are asked for by the
 // ids of the intents, so that a device that was deleted and made again under
 // the same name is not taken for the one that was planned.
 func (c *Client) Read(ctx context.Context, sc *plan.Scope, resources []plan.Resource) plan.Snapshot {
@@ -53,10 +54,14 @@ func (c *Client) Read(ctx context.Context, sc *plan.Scope, resources []plan.Reso
 	for _, id := range ids {
 		list = append(list, id)
 	}
-	rows, err := byIDs[liveDevice](ctx, c, "id", liveFields, list, c.api.devicesByID)
-	found := map[int64]liveDevice{}
-	for _, d := range rows {
-		found[d.ID] = d
+	found, err := c.remembered(ctx, ids), error(nil)
+	if found == nil {
+		var rows []liveDevice
+		rows, err = byIDs[liveDevice](ctx, c, "id", liveFields, list, c.api.devicesByID)
+		found = map[int64]liveDevice{}
+		for _, d := range rows {
+			found[d.ID] = d
+		}
 	}
 	for _, r := range resources {
 		if _, done := out[r.Address]; done {

@@ -29,55 +29,94 @@ type record[T any] interface {
 }
 
 type page[T any] struct {
-	Count   *int `json:"count"`
-	Results *[]T `json:"results"`
+	Count   *int    `json:"count"`
+	Next    *string `json:"next"` // where it leads is not followed: it may be another host
+	Results *[]T    `json:"results"`
 }
 
 // listAll reads all pages of a list. NetBox's pages are by offset, so a change
 // between two of them can repeat or skip rows: then the list is read once more.
 func listAll[T any, P record[T]](ctx context.Context, c *Client, fields []string, send func(ctx context.Context, offset int32) error) ([]T, error) {
-	rows, moved, err := listOnce[T, P](ctx, c, fields, send)
-	if err != nil || moved == "" {
-		return rows, err
-	}
-	rows, moved, err = listOnce[T, P](ctx, c, fields, send)
-	if err == nil && moved != "" {
-		return nil, plan.NewFault(plan.CodeNetBoxProtocol, "a list of NetBox changed twice while it was read: %s", moved).
-			WithHint("Plan again when nobody is writing many objects to NetBox.")
-	}
+	rows, _, err := listUpTo[T, P](ctx, c, 0, fields, send)
 	return rows, err
 }
 
-// listOnce gives the rows, or says how the list contradicted itself.
-func listOnce[T any, P record[T]](ctx context.Context, c *Client, fields []string, send func(ctx context.Context, offset int32) error) (rows []T, moved string, err error) {
+// listUpTo reads all pages of a list if they are not more than most; 0 is no
+// limit. Otherwise it says false after the first page.
+func listUpTo[T any, P record[T]](ctx context.Context, c *Client, most int, fields []string, send func(ctx context.Context, offset int32) error) ([]T, bool, error) {
+	rows, moved, err := listOnce[T, P](ctx, c, most, fields, send)
+	if err == nil && moved != "" && moved != tooLong {
+		rows, moved, err = listOnce[T, P](ctx, c, most, fields, send)
+	}
+	switch {
+	case err != nil:
+		return nil, false, err
+	case moved == tooLong:
+		return nil, false, nil
+	case moved != "":
+		return nil, false, plan.NewFault(plan.CodeNetBoxProtocol, "a list of NetBox changed twice while it was read: %s", moved).
+			WithHint("Plan again when nobody is writing many objects to NetBox.")
+	}
+	return rows, true, nil
+}
+
+const tooLong = "more pages than allowed"
+
+// listOnce gives the rows, or says how the list contradicted itself. The first
+// page tells how many there are; the others are read side by side. A server may
+// give shorter pages than asked for.
+func listOnce[T any, P record[T]](ctx context.Context, c *Client, most int, fields []string, send func(ctx context.Context, offset int32) error) (rows []T, moved string, err error) {
+	read := func(ctx context.Context, offset int) (page[T], error) {
+		ans, err := c.read(ctx, call{fields: fields}, func(ctx context.Context) error { return send(ctx, int32(offset)) }) //nolint:gosec // far below 2^31: the rows fit into memory
+		if err != nil {
+			return page[T]{}, err
+		}
+		return decodePage[T, P](c, ans)
+	}
+	first, err := read(ctx, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	total, step := *first.Count, len(*first.Results)
+	switch {
+	case step == 0 && total > 0:
+		return nil, "a page is empty before the end", nil
+	case most > 0 && total > most*step:
+		return nil, tooLong, nil
+	}
+	pages := []page[T]{first}
+	if step > 0 {
+		pages = append(pages, make([]page[T], (total+step-1)/step-1)...)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(inFlight)
+	for n := 1; n < len(pages); n++ {
+		g.Go(func() (err error) {
+			pages[n], err = read(ctx, n*step)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, "", err
+	}
 	seen := map[int64]bool{}
-	for first, total := true, 0; first || len(rows) < total; {
-		offset := int32(len(rows)) //nolint:gosec // far below 2^31: every row was held in memory
-		ans, err := c.read(ctx, call{fields: fields}, func(ctx context.Context) error { return send(ctx, offset) })
-		if err != nil {
-			return nil, "", err
+	for n, p := range pages {
+		last := n == len(pages)-1
+		switch {
+		case *p.Count != total:
+			return nil, "the number of objects went from " + itoa(int64(total)) + " to " + itoa(int64(*p.Count)), nil
+		case len(*p.Results) != min(step, total-n*step):
+			return nil, "page " + itoa(int64(n+1)) + " has " + itoa(int64(len(*p.Results))) + " objects", nil
+		case last != (p.Next == nil):
+			return nil, "the last of " + itoa(int64(total)) + " objects is not the last", nil
 		}
-		got, err := decodePage[T, P](c, ans)
-		if err != nil {
-			return nil, "", err
-		}
-		if !first && *got.Count != total {
-			return nil, "the number of objects went from " + itoa(int64(total)) + " to " + itoa(int64(*got.Count)), nil
-		}
-		first, total = false, *got.Count
-		if len(*got.Results) == 0 && len(rows) < total {
-			return nil, "a page is empty before the end", nil
-		}
-		for _, row := range *got.Results {
+		for _, row := range *p.Results {
 			id := P(&row).ident()
 			if seen[id] {
 				return nil, "object " + itoa(id) + " came twice", nil
 			}
 			seen[id] = true
 			rows = append(rows, row)
-		}
-		if len(rows) > total {
-			return nil, "there are more objects than counted", nil
 		}
 	}
 	return rows, "", nil
@@ -99,27 +138,49 @@ func decodePage[T any, P record[T]](c *Client, ans *answer) (page[T], error) {
 	return got, nil
 }
 
+// cheaper reads rows one by one when that takes few requests; else it tries to
+// read what they are all part of, in at most as many.
+func cheaper[T any](ctx context.Context, requests int, one func(ctx context.Context) ([]T, error), whole func(ctx context.Context, most int) ([]T, bool, error)) ([]T, error) {
+	if requests > fewRequests {
+		rows, ok, err := whole(ctx, requests)
+		if err != nil || ok {
+			return rows, err
+		}
+	}
+	return one(ctx)
+}
+
 // byIDs reads the objects with the given ids, in as few requests as the length
 // of a URL allows. Ids that NetBox does not have are just missing. No ids: no
 // request, because a list without a filter is everything.
 func byIDs[T any, P record[T]](ctx context.Context, c *Client, param string, fields []string, ids []int64, send func(ctx context.Context, ids []int32, offset int32) error) ([]T, error) {
-	ids = slices.Clone(ids)
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	small, err := narrow(ids)
+	small, err := narrow(distinct(ids))
 	if err != nil {
 		return nil, err
 	}
-	size := func(id int32) int { return len(param) + 2 + len(itoa(int64(id))) }
-	return chunked(ctx, small, urlLimit-c.fixedLength(fields), size, func(ctx context.Context, part []int32) ([]T, error) {
+	parts := cut(small, c.room(fields), func(id int32) int { return idSize(param, int64(id)) })
+	return inParts(ctx, parts, func(ctx context.Context, part []int32) ([]T, error) {
 		return listAll[T, P](ctx, c, fields, func(ctx context.Context, offset int32) error { return send(ctx, part, offset) })
 	})
+}
+
+// idRequests is how many requests byIDs takes.
+func (c *Client) idRequests(param string, fields []string, ids []int64) int {
+	return len(cut(distinct(ids), c.room(fields), func(id int64) int { return idSize(param, id) }))
+}
+
+func idSize(param string, id int64) int { return len(param) + 2 + len(itoa(id)) }
+
+func distinct(ids []int64) []int64 {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // byTexts reads the objects with the given values of a filter. The same object
 // may have two of them: it comes once.
 func byTexts[T any, P record[T]](ctx context.Context, c *Client, param string, fields, texts []string, send func(ctx context.Context, texts []string, offset int32) error) ([]T, error) {
-	rows, err := chunked(ctx, texts, urlLimit-c.fixedLength(fields), func(s string) int { return escapedSize(param, s) }, func(ctx context.Context, part []string) ([]T, error) {
+	rows, err := inParts(ctx, c.cutTexts(param, fields, texts), func(ctx context.Context, part []string) ([]T, error) {
 		return listAll[T, P](ctx, c, fields, func(ctx context.Context, offset int32) error { return send(ctx, part, offset) })
 	})
 	seen := map[int64]bool{}
@@ -131,27 +192,33 @@ func byTexts[T any, P record[T]](ctx context.Context, c *Client, param string, f
 	}), err
 }
 
-// fixedLength is what a list's URL takes besides the repeated filter.
-func (c *Client) fixedLength(fields []string) int {
-	n := len(c.base) + len("/api/dcim/device-types/?limit=1000&offset=1000000&ordering=id&fields=") + 80
+// textRequests is how many requests byTexts takes, if no answer has two pages.
+func (c *Client) textRequests(param string, fields, texts []string) int {
+	return len(c.cutTexts(param, fields, texts))
+}
+
+func (c *Client) cutTexts(param string, fields, texts []string) [][]string {
+	return cut(texts, c.room(fields), func(s string) int { return len(param) + 2 + len(unescape(url.QueryEscape(s))) })
+}
+
+// room is what a list's URL has left for a repeated filter, beside the site and
+// one more filter.
+func (c *Client) room(fields []string) int {
+	n := len(c.base) + len("/api/dcim/device-types/?limit=1000&offset=1000000&ordering=id&fields=") + 180
 	for _, f := range fields {
 		n += len(f) + 1
 	}
-	return n
+	return urlLimit - n
 }
 
-// unescapeColons makes MAC and IPv6 addresses shorter in a URL; a colon may
-// stand in a query as it is (RFC 3986, section 3.4).
-func unescapeColons(query string) string { return strings.ReplaceAll(query, "%3A", ":") }
-
-func escapedSize(param, value string) int {
-	return len(param) + 2 + len(unescapeColons(url.QueryEscape(value)))
+// unescape makes MAC addresses, IPv6 addresses and prefixes shorter in a URL; a
+// colon and a slash may stand in a query as they are (RFC 3986, section 3.4).
+func unescape(query string) string {
+	return strings.NewReplacer("%3A", ":", "%2F", "/").Replace(query)
 }
 
-// chunked cuts the items by their bytes in the URL and reads the parts, two at
-// once; the result is in the order of the parts.
-func chunked[I, T any](ctx context.Context, items []I, room int, size func(I) int, read func(ctx context.Context, part []I) ([]T, error)) ([]T, error) {
-	parts := cut(items, room, size)
+// inParts reads the parts side by side; the result is in their order.
+func inParts[I, T any](ctx context.Context, parts [][]I, read func(ctx context.Context, part []I) ([]T, error)) ([]T, error) {
 	out := make([][]T, len(parts))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(inFlight)
@@ -168,6 +235,7 @@ func chunked[I, T any](ctx context.Context, items []I, room int, size func(I) in
 	return slices.Concat(out...), nil
 }
 
+// cut makes parts whose sizes stay within the room.
 func cut[I any](items []I, room int, size func(I) int) [][]I {
 	var parts [][]I
 	start, used := 0, 0
@@ -181,6 +249,26 @@ func cut[I any](items []I, room int, size func(I) int) [][]I {
 	}
 	if start < len(items) {
 		parts = append(parts, items[start:])
+	}
+	return parts
+}
+
+// cutPages also keeps the rows that a part has, as far as they are known, within
+// one page.
+func cutPages(ids []int32, room, fixed int, rows map[int32]int) [][]int32 {
+	var parts [][]int32
+	start, used, filled := 0, 0, 0
+	for i, id := range ids {
+		n := fixed + len(itoa(int64(id)))
+		if i > start && (used+n > room || filled+rows[id] > pageSize) {
+			parts = append(parts, ids[start:i])
+			start, used, filled = i, 0, 0
+		}
+		used += n
+		filled += rows[id]
+	}
+	if start < len(ids) {
+		parts = append(parts, ids[start:])
 	}
 	return parts
 }

@@ -21,6 +21,9 @@ type Filter struct {
 // statuses in the filter those are meant that enrolment takes (staged and
 // active): the zero Filter is what --all means. A role, rack, tag or status
 // that NetBox or the site does not have is an error, never an empty list.
+//
+// The devices are read whole, and the next call of Intents for this site takes
+// them from here.
 func (c *Client) Names(ctx context.Context, site *plan.Site, filter Filter) ([]string, error) {
 	slug := siteSlug(site)
 	if _, err := c.readSite(ctx, slug); err != nil {
@@ -46,27 +49,30 @@ func (c *Client) Names(ctx context.Context, site *plan.Site, filter Filter) ([]s
 	if err := c.checkTags(ctx, filter.Tags); err != nil {
 		return nil, err
 	}
-	rows, err := listAll[listed](ctx, c, nameFields, func(ctx context.Context, offset int32) error {
+	rows, err := listAll[device](ctx, c, deviceFields, func(ctx context.Context, offset int32) error {
 		return c.api.devicesBy(ctx, sel, offset)
 	})
 	if err != nil {
 		return nil, err
 	}
 	var names []string
+	kept := map[string][]device{}
 	for _, d := range rows {
 		// NetBox also gives devices of child roles, and everything when it does
 		// not know a filter.
 		if d.Name != nil && *d.Name != "" && d.Site.Slug == slug && slices.Contains(roles, d.Role.Slug) &&
 			slices.Contains(sel.statuses, string(d.Status)) && d.fits(filter) {
 			names = append(names, *d.Name)
+			kept[*d.Name] = append(kept[*d.Name], d)
 		}
 	}
+	c.giveListed(slug, kept)
 	slices.SortFunc(names, compareNatural)
 	return slices.Compact(names), nil
 }
 
 // fits looks at racks and tags.
-func (d *listed) fits(f Filter) bool {
+func (d *device) fits(f Filter) bool {
 	if len(f.Racks) > 0 && (d.Rack == nil || !slices.Contains(f.Racks, d.Rack.Name)) {
 		return false
 	}

@@ -16,11 +16,11 @@ import (
 var (
 	deviceFields = []string{
 		"id", "name", "status", "role", "site", "device_type", "platform", "rack", "position", "parent_device",
-		"serial", "oob_ip", "tags", "custom_fields", "config_context", "last_updated",
+		"serial", "oob_ip", "tags", "custom_fields", "config_context", "interface_count", "last_updated",
 	}
+	twinFields      = []string{"id", "name", "site"}
 	typeFields      = []string{"id", "slug", "model", "manufacturer", "custom_fields", "last_updated"}
 	liveFields      = []string{"id", "name", "status", "tags", "custom_fields", "last_updated"}
-	nameFields      = []string{"id", "name", "status", "role", "site", "rack", "tags"}
 	rackFields      = []string{"id", "name", "site"}
 	interfaceFields = []string{
 		"id", "name", "type", "device", "mgmt_only", "enabled", "mac_address", "primary_mac_address", "mac_addresses",
@@ -92,6 +92,7 @@ type device struct {
 	Tags          []tag           `json:"tags"`
 	CustomFields  map[string]any  `json:"custom_fields"`
 	ConfigContext json.RawMessage `json:"config_context"`
+	Interfaces    int             `json:"interface_count"`
 	LastUpdated   string          `json:"last_updated"`
 }
 
@@ -121,22 +122,18 @@ func (d *device) check() error {
 	return nil
 }
 
-// listed is a device as Names reads it.
-type listed struct {
-	ID     int64   `json:"id"`
-	Name   *string `json:"name"`
-	Status choice  `json:"status"`
-	Role   *ref    `json:"role"`
-	Site   *ref    `json:"site"`
-	Rack   *ref    `json:"rack"`
-	Tags   []tag   `json:"tags"`
+// twin is a device that is looked at for its name only.
+type twin struct {
+	ID   int64   `json:"id"`
+	Name *string `json:"name"`
+	Site *ref    `json:"site"`
 }
 
-func (d *listed) ident() int64 { return d.ID }
+func (t *twin) ident() int64 { return t.ID }
 
-func (d *listed) check() error {
-	if d.ID <= 0 || d.Status == "" || d.Role == nil || d.Site == nil || d.Tags == nil {
-		return fmt.Errorf("device %d: status, role, site or tags is missing", d.ID)
+func (t *twin) check() error {
+	if t.ID <= 0 || t.Site == nil {
+		return fmt.Errorf("device %d: id or site is missing", t.ID)
 	}
 	return nil
 }
@@ -223,6 +220,17 @@ type endpoint struct {
 	Display     string `json:"display"`
 	Description string `json:"description"`
 	Device      *ref   `json:"device"`
+}
+
+// label is the port's label, which stands only in the display text of a brief
+// object: "NAME (LABEL)".
+func (e endpoint) label() string {
+	inner, found := strings.CutPrefix(e.Display, e.Name+" (")
+	label, closed := strings.CutSuffix(inner, ")")
+	if !found || !closed {
+		return ""
+	}
+	return label
 }
 
 func (e endpoint) String() string {

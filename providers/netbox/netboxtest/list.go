@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"sort"
@@ -38,8 +39,10 @@ type filter struct {
 	keys func(r row) []string
 	// fold brings a value and a key into the form in which they are compared.
 	fold func(string) string
-	// all: a row must have all the values, not any of them.
-	all bool
+	// all: a row must have all the values, not any of them. not: none of them.
+	all, not bool
+	// fits compares a key with a value; nil: they are equal.
+	fits func(key, value string) bool
 }
 
 func number(value string) string {
@@ -76,6 +79,14 @@ func conjoined(f filter) filter {
 	return f
 }
 
+// within says whether an address is in a network.
+func within(address, network string) bool {
+	host, _, _ := strings.Cut(address, "/")
+	a, errA := netip.ParseAddr(host)
+	n, errN := netip.ParsePrefix(network)
+	return errA == nil && errN == nil && n.Contains(a)
+}
+
 // boolean filters ignore what is neither true nor false.
 func boolean(get func(r row) bool) filter {
 	return filter{
@@ -89,11 +100,29 @@ func boolean(get func(r row) bool) filter {
 	}
 }
 
+// negated is the filter with __n at its end.
+func negated(f filter) filter {
+	f.not = true
+	return f
+}
+
 // matcher makes the test of one filter with its values.
 func (f filter) matcher(values []string) func(r row) bool {
 	wanted := map[string]bool{}
 	for _, v := range values {
 		wanted[f.fold(v)] = true
+	}
+	if f.fits != nil {
+		return func(r row) bool {
+			return slices.ContainsFunc(f.keys(r), func(k string) bool {
+				for v := range wanted {
+					if f.fits(f.fold(k), v) {
+						return true
+					}
+				}
+				return false
+			})
+		}
 	}
 	return func(r row) bool {
 		found := map[string]bool{}
@@ -101,6 +130,9 @@ func (f filter) matcher(values []string) func(r row) bool {
 			if k = f.fold(k); wanted[k] {
 				found[k] = true
 			}
+		}
+		if f.not {
+			return len(found) == 0
 		}
 		return len(found) > 0 && (!f.all || len(found) == len(wanted))
 	}
@@ -125,7 +157,7 @@ func (s *Server) table(name string) (table, bool) {
 		t.filters = map[string]filter{"id": idFilter(), "address": {fold: strings.ToLower, keys: func(r row) []string {
 			host, _, _ := strings.Cut(r.name, "/")
 			return []string{r.name, host}
-		}}}
+		}}, "parent": {fold: same, keys: func(r row) []string { return []string{r.name} }, fits: within}}
 	case "dcim/device-types":
 		t.model = "DeviceType"
 		t.rows = func() []row {
@@ -234,6 +266,9 @@ func (s *Server) interfaceRows() []row {
 
 func (s *Server) interfaceFilters() map[string]filter {
 	in := func(r row) *interfaceRow { return r.raw.(*interfaceRow) }
+	role := relation(func(v string) bool {
+		return slices.ContainsFunc(s.roles, func(k *nameRow) bool { return strconv.FormatInt(k.id, 10) == v })
+	}, func(r row) []string { return []string{strconv.FormatInt(in(r).device.role.id, 10)} })
 	return map[string]filter{
 		"id": idFilter(), "name": text(func(r row) string { return r.name }), "type": text(func(r row) string { return in(r).Type }),
 		"device_id": relation(func(v string) bool {
@@ -242,10 +277,13 @@ func (s *Server) interfaceFilters() map[string]filter {
 		"device": relation(func(v string) bool {
 			return slices.ContainsFunc(s.devices, func(d *deviceRow) bool { return d.Name == v })
 		}, func(r row) []string { return []string{in(r).device.Name} }),
-		"device_role": relation(func(v string) bool { return hasSlug(s.roles, v) }, func(r row) []string { return []string{in(r).device.role.slug} }),
-		"site":        relation(s.hasSite, func(r row) []string { return []string{in(r).device.site.Slug} }),
-		"mac_address": {fold: strings.ToLower, keys: func(r row) []string { return in(r).macs() }},
-		"mgmt_only":   boolean(func(r row) bool { return in(r).MgmtOnly }), "enabled": boolean(func(r row) bool { return !in(r).Disabled }),
+		"device_role":       relation(func(v string) bool { return hasSlug(s.roles, v) }, func(r row) []string { return []string{in(r).device.role.slug} }),
+		"site":              relation(s.hasSite, func(r row) []string { return []string{in(r).device.site.Slug} }),
+		"device_role_id":    role,
+		"device_role_id__n": negated(role),
+		"mac_address":       {fold: strings.ToLower, keys: func(r row) []string { return in(r).macs() }},
+		"mac_address__isw":  {fold: strings.ToLower, keys: func(r row) []string { return in(r).macs() }, fits: strings.HasPrefix},
+		"mgmt_only":         boolean(func(r row) bool { return in(r).MgmtOnly }), "enabled": boolean(func(r row) bool { return !in(r).Disabled }),
 		"cabled": boolean(func(r row) bool { return cabled(in(r)) }), "connected": boolean(func(r row) bool { return cabled(in(r)) && !owner(in(r)).Planned }),
 	}
 }
