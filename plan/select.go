@@ -38,68 +38,55 @@ func checkStepPattern(pattern string) error {
 	if _, err := (Address{Site: "s", Device: "d", System: "x", Kind: "k"}).Match(pattern); err != nil {
 		return err
 	}
-	name, glob, words := wordPattern(pattern)
+	name, glob := wordPattern(pattern)
 	if name == "" {
 		return nil
 	}
-	for _, w := range words {
+	known := map[string][]string{"kind": KindNames(), "action": words(Actions()...), "effect": words(Effects()...)}[name]
+	for _, w := range known {
 		if ok, err := path.Match(glob, w); ok || err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%q fits no %s; there are %s", pattern, name, strings.Join(words, ", "))
+	return fmt.Errorf("%q fits no %s; there are %s", pattern, name, strings.Join(known, ", "))
 }
 
-// wordPattern takes a pattern over words apart; name is "" for one over
-// addresses.
-func wordPattern(pattern string) (name, glob string, words []string) {
+// wordPattern takes a pattern over kinds, actions or effects apart; name is "" for
+// one over addresses.
+func wordPattern(pattern string) (name, glob string) {
 	name, glob, _ = strings.Cut(pattern, ":")
 	switch name {
-	case "kind":
-		return name, glob, KindNames()
-	case "action":
-		for _, a := range Actions() {
-			words = append(words, string(a))
-		}
-		return name, glob, words
-	case "effect":
-		for _, e := range Effects() {
-			words = append(words, string(e))
-		}
-		return name, glob, words
+	case "kind", "action", "effect":
+		return name, glob
 	}
-	return "", "", nil
+	return "", ""
 }
 
 // IsAddressPattern tells a glob over addresses from one over kinds, actions or
 // effects.
 func IsAddressPattern(pattern string) bool {
-	name, _, _ := wordPattern(pattern)
+	name, _ := wordPattern(pattern)
 	return name == ""
 }
 
 // Fits reports whether the step fits a pattern of a Selection. A pattern that
 // cannot be read fits nothing.
 func (s *Step) Fits(pattern string) bool {
-	name, glob, _ := wordPattern(pattern)
-	words := []string{}
-	switch name {
-	case "":
-		ok, err := s.Address.Match(pattern)
+	name, glob := wordPattern(pattern)
+	fits := func(word string) bool {
+		ok, err := path.Match(glob, word)
 		return err == nil && ok
-	case "kind":
-		words = append(words, s.Address.KindName())
-	case "action":
-		words = append(words, string(s.Action))
-	case "effect":
-		for _, e := range s.Effects {
-			words = append(words, string(e))
-		}
 	}
-	return slices.ContainsFunc(words, func(w string) bool {
-		ok, err := path.Match(glob, w)
-		return err == nil && ok
-	})
+	switch name {
+	case "kind":
+		return fits(s.Address.KindName())
+	case "action":
+		return fits(string(s.Action))
+	case "effect":
+		return slices.ContainsFunc(s.Effects, func(e Effect) bool { return fits(string(e)) })
+	}
+	ok, err := s.Address.Match(pattern)
+	return err == nil && ok
 }
 
 func (s *Step) fitting(patterns []string) (string, bool) {

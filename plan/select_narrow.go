@@ -9,6 +9,8 @@ type narrowing struct {
 	byID  map[string]*Step
 	// live are the shared steps that make a step live, by its address.
 	live map[string][]*Step
+	// of are what a shared step needs, by device; "" is what devices share.
+	of   map[*Step]map[string][]*Step
 	out  map[*Step]Drawn // left out by the excludes
 	keep map[*Step]Drawn // kept; a zero By: of itself
 	// serves are the devices for which a shared step is kept.
@@ -22,13 +24,23 @@ func (p *Plan) narrow(sel Selection) {
 	if sel.None() {
 		return
 	}
-	n := &narrowing{sel: sel, steps: p.Steps, byID: map[string]*Step{}, live: map[string][]*Step{}, out: map[*Step]Drawn{}, keep: map[*Step]Drawn{}, serves: map[*Step]map[string]bool{}}
+	n := &narrowing{sel: sel, steps: p.Steps, byID: map[string]*Step{}, live: map[string][]*Step{}, of: map[*Step]map[string][]*Step{}, out: map[*Step]Drawn{}, keep: map[*Step]Drawn{}, serves: map[*Step]map[string]bool{}}
 	for _, s := range p.Steps {
 		n.byID[s.ID] = s
 		if s.Address.Shared() && s.Blocked == nil {
 			for _, made := range s.Because {
 				n.live[made] = append(n.live[made], s)
 			}
+		}
+	}
+	for _, s := range p.Steps {
+		if !s.Address.Shared() {
+			continue
+		}
+		n.of[s] = map[string][]*Step{}
+		for _, id := range s.Needs {
+			need := n.byID[id]
+			n.of[s][need.Address.Device] = append(n.of[s][need.Address.Device], need)
 		}
 	}
 	n.exclude()
@@ -93,12 +105,8 @@ func (n *narrowing) cutOff(s *Step, device string) *Step {
 	if _, gone := n.out[s]; gone {
 		return s
 	}
-	if !s.Address.Shared() {
-		return nil
-	}
-	for _, id := range s.Needs {
-		need := n.byID[id]
-		if _, gone := n.out[need]; gone && need.Address.Device == device {
+	for _, need := range n.of[s][device] {
+		if _, gone := n.out[need]; gone {
 			return need
 		}
 	}
@@ -168,13 +176,11 @@ func (n *narrowing) keepFor(s *Step, device string, by *Step) {
 	if _, kept := n.keep[s]; !kept {
 		n.keep[s] = Drawn{Address: s.Address, By: by.Address}
 	}
-	for _, id := range s.Needs {
-		switch need := n.byID[id]; {
-		case need.Address.Shared():
-			n.keepFor(need, device, s)
-		case need.Address.Device == device:
-			n.draw(need, s)
-		}
+	for _, need := range n.of[s][""] {
+		n.keepFor(need, device, s)
+	}
+	for _, need := range n.of[s][device] {
+		n.draw(need, s)
 	}
 }
 

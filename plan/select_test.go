@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +119,47 @@ func TestSelectKeepsWhatIsPending(t *testing.T) {
 	p := Build(Input{Scope: sc, Kinds: kinds, World: world(sc, LiveAbsent()), Selection: Selection{Excludes: []string{"gpu-001/*"}}})
 	if len(p.Steps) != 1 || p.Steps[0].Address.KindName() != "dhcp.service" || !slices.Equal(p.Steps[0].Because, []string{"pending"}) {
 		t.Errorf("%v", lines(p))
+	}
+}
+
+// A derived plan has what the policies said about what is left in it: it stays
+// denied where it was, and says nothing about what it has not.
+func TestSelectKeepsWhatPoliciesSaid(t *testing.T) {
+	sc := testScope("gpu-001", "gpu-002")
+	about := func(name string, action PolicyAction) Policy {
+		return Policy{Name: string(action), Action: action, Subject: SubjectDevice, UsesDevice: true, When: asks(func(c PolicyCase) (bool, error) { return c.Target.Name() == name, nil })}
+	}
+	sc.Site.Policies = []Policy{about("gpu-001", PolicyDeny), about("gpu-001", PolicyWarn), about("gpu-002", PolicyApproval)}
+	whole := Build(Input{Scope: sc, Kinds: testKinds, World: world(sc, LiveAbsent()), Now: noon})
+	for target, want := range map[string]struct {
+		denied             bool
+		approvals, warning int
+	}{"gpu-001/*": {true, 0, 1}, "gpu-002/*": {false, 1, 0}} {
+		p, err := whole.Select(Selection{Targets: []string{target}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Denied() != want.denied || len(p.ApprovalsWanted()) != want.approvals || len(p.Diagnostics) != want.warning {
+			t.Errorf("%s: denied %v, %d approvals, %d warnings; want %+v", target, p.Denied(), len(p.ApprovalsWanted()), len(p.Diagnostics), want)
+		}
+	}
+	if !whole.Denied() || len(whole.ApprovalsWanted()) != 1 || len(whole.Diagnostics) != 1 {
+		t.Error("selecting changed the plan that it selected from")
+	}
+}
+
+func BenchmarkSelect(b *testing.B) {
+	var names []string
+	for i := range 1000 {
+		names = append(names, fmt.Sprintf("gpu-%03d", i))
+	}
+	sc := testScope(names...)
+	p := Build(Input{Scope: sc, Kinds: testKinds, World: fresh(sc)})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := p.Select(Selection{Targets: []string{"kind:bmc.*"}, Excludes: []string{"gpu-00?/*"}}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

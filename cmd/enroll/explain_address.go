@@ -70,6 +70,11 @@ func explainFromFile(name, file string) ([]view.Explanation, error) {
 	}
 	addresses := fitting(name, all)
 	if len(addresses) == 0 {
+		for _, d := range p.Errors() {
+			if d.Device != "" && strings.Contains("/"+name, "/"+d.Device+"/") {
+				return nil, d.Fault
+			}
+		}
 		return nil, usageError{fmt.Errorf("the plan says nothing about %q: what is as wanted is only counted in a plan, and what it leaves out is not in it; without --plan the systems are asked. It speaks about %s", name, some(all))}
 	}
 	var out []view.Explanation
@@ -118,7 +123,7 @@ func (a *app) explainLive(ctx context.Context, name string) ([]view.Explanation,
 	}
 	addresses := fitting(name, all)
 	if len(addresses) == 0 {
-		if err := s.unexplained(); err != nil {
+		if err := s.unplanned(); err != nil {
 			return nil, err
 		}
 		return nil, usageError{fmt.Errorf("nothing has the address %q; addresses look like %s", name, some(all))}
@@ -170,9 +175,9 @@ func (a *app) devicesOf(name string) ([]string, error) {
 	return []string{device}, nil
 }
 
-// unexplained is why a device has no addresses: NetBox does not have it, or its
+// unplanned is why a device has no addresses: NetBox does not have it, or its
 // record has faults.
-func (s *session) unexplained() error {
+func (s *session) unplanned() error {
 	for _, d := range s.failed {
 		if d.Severity == plan.SeverityError {
 			return d.Fault

@@ -92,8 +92,10 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 	}
 	created := a.sys.now().UTC().Truncate(time.Second)
 	desired := plan.Desired(s.scope, s.kinds)
-	if err := f.fitDesired(desired); err != nil {
-		return nil, s, err
+	if s.unplanned() == nil { // else a glob may mean what a fault hides
+		if err := f.fitDesired(desired); err != nil {
+			return nil, s, err
+		}
 	}
 	p, err := s.build(ctx, f.selection(), desired, created)
 	if err != nil {

@@ -86,12 +86,8 @@ func (f *selectFlags) fit(addresses []plan.Address) error {
 	return f.fitFlag("exclude", f.excludes, addresses)
 }
 
-// fitDesired is fit over what is looked at. Where nothing is, every device has a
-// fault, which is reported instead.
+// fitDesired is fit over what is looked at.
 func (f *selectFlags) fitDesired(desired []plan.Resource) error {
-	if len(desired) == 0 {
-		return nil
-	}
 	addresses := make([]plan.Address, 0, len(desired))
 	for _, r := range desired {
 		addresses = append(addresses, r.Address)
