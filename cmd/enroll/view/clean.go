@@ -64,14 +64,19 @@ func hexRune(r rune) string {
 	return string(digits)
 }
 
-// cut shortens a value to n characters and says how many are missing; 0 leaves it.
+// cut shortens a value to about n characters and says how many are missing; 0
+// leaves it.
 func cut(s string, n int) string {
 	runes := []rune(s)
 	if n <= 0 || len(runes) <= n {
 		return s
 	}
-	return string(runes[:n]) + missing(len(runes)-n)
+	keep := max(n-markRoom, 1)
+	return string(runes[:keep]) + missing(len(runes)-keep)
 }
+
+// markRoom is what the mark of a missing part takes.
+const markRoom = 7
 
 // missing marks the place where characters were left out.
 func missing(n int) string { return cutMark + itoa(n) + ")" }
@@ -90,12 +95,12 @@ func cutPair(a, b string, n int) (string, string) {
 	for same < len(x) && same < len(y) && x[same] == y[same] {
 		same++
 	}
-	const lead = 8 // characters before the difference
-	if same <= half-lead {
+	const lead = 4 // characters before the difference
+	if same < half-markRoom {
 		return cut(a, half), cut(b, half)
 	}
 	skip := same - lead
-	return missing(skip) + cut(string(x[skip:]), half-lead), missing(skip) + cut(string(y[skip:]), half-lead)
+	return missing(skip) + cut(string(x[skip:]), half-markRoom), missing(skip) + cut(string(y[skip:]), half-markRoom)
 }
 
 func plural(n int, noun string) string {

@@ -97,7 +97,7 @@ func (t *textWriter) compared(e Explanation) {
 		if name == "" {
 			name = "(the whole)"
 		}
-		switch limit := t.room(path); {
+		switch limit := t.room(nil); {
 		case !seen:
 			t.f("    ? %s\n        wanted  %s\n        live    %s\n", Clean(name), Clean(cut(wanted, limit)), presence(e.Live.Presence))
 		case slices.Contains(differ, path) && live[path].lines != nil && want[path].lines != nil:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -149,12 +150,13 @@ func inHTML(s string) string {
 	return strings.NewReplacer("@", noMention).Replace(html.EscapeString(Clean(s)))
 }
 
+// plainURL is what needs no escaping as the target of a link.
+var plainURL = regexp.MustCompile(`^https?://[A-Za-z0-9.:_~/%?=&+-]+$`)
+
 // link leads to the device in NetBox.
 func link(d plan.DevicePlan) string {
-	if strings.HasPrefix(d.URL, "https://") || strings.HasPrefix(d.URL, "http://") {
-		if !strings.ContainsAny(d.URL, " ()<>|") && isClean(d.URL) {
-			return "[" + inline(d.Name) + "](" + d.URL + ")"
-		}
+	if plainURL.MatchString(d.URL) {
+		return "[" + inline(d.Name) + "](" + d.URL + ")"
 	}
 	return inline(d.Name)
 }

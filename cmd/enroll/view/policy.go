@@ -38,7 +38,7 @@ func (t *textWriter) policies(results []plan.PolicyResult) {
 		if r.Error != "" {
 			t.f("      cannot be decided: %s\n", Clean(r.Error))
 		}
-		t.f("      %s, by %s (%s)\n", Clean(cut(r.Condition, valueLimit)), r.Owner, Clean(r.From))
+		t.f("      %s, by %s (%s)\n", Clean(cut(r.Condition, valueLimit)), Clean(string(r.Owner)), Clean(r.From))
 	}
 	switch {
 	case passed == 0 || t.o.Full:

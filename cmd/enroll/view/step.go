@@ -44,7 +44,8 @@ func why(s *plan.Step) string {
 }
 
 func (t *textWriter) difference(s *plan.Step) {
-	rows := details(s, t.room)
+	before, after := leavesOf(s)
+	rows := details(before, after, s.BeforeUnknown, t.room(differing(before, after)))
 	for _, from := range s.From {
 		// A written secret is shown by its reference; the value is nowhere.
 		if path, ref, ok := strings.Cut(from, ": "); ok && s.Sensitive && strings.HasPrefix(ref, "secret(") {
@@ -64,16 +65,20 @@ func (t *textWriter) difference(s *plan.Step) {
 	}
 }
 
-// room is how many characters a line has for the values of a path.
-func (t *textWriter) room(path string) int {
+// room is how many characters a line has for the values beside paths.
+func (t *textWriter) room(paths []string) int {
 	switch {
 	case t.o.Full:
 		return 0
 	case t.o.Width == 0:
 		return valueLimit
 	}
-	const around = 24 // indent, blanks, arrow, and the mark of what was cut
-	return max(40, t.o.Width-utf8.RuneCountInString(path)-around)
+	const around = 11 // indent, blanks and arrow
+	widest := 0
+	for _, path := range paths {
+		widest = max(widest, utf8.RuneCountInString(Clean(path)))
+	}
+	return max(40, t.o.Width-widest-around)
 }
 
 // observed shows a difference that nobody will touch: no arrow, because nothing
@@ -83,8 +88,9 @@ func (t *textWriter) observed(o plan.Observation) {
 	live, want := leaves{}, leaves{}
 	live.value("", o.Live)
 	want.value("", o.Want)
-	for _, path := range differing(live, want) {
-		is, recorded := cutPair(orNone(live[path].json), orNone(want[path].json), t.room(path))
+	paths := differing(live, want)
+	for _, path := range paths {
+		is, recorded := cutPair(orNone(live[path].json), orNone(want[path].json), t.room(paths))
 		t.f("      %s  is %s, recorded %s\n", Clean(path), Clean(is), Clean(recorded))
 	}
 }

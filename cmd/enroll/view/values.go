@@ -28,18 +28,12 @@ const diffLines = 40
 
 // details lists what a step changes, one line per changed leaf. A text of several
 // lines, and a list that is too long for a line, is shown as a difference of lines.
-// room is how many characters a line has for values, 0 shows all.
-func details(s *plan.Step, room func(path string) int) []line {
-	before, after := leaves{}, leaves{}
-	if !s.BeforeUnknown {
-		before.value("", s.Before)
-	}
-	after.value("", s.After)
+// limit is how many characters a line has for values, 0 shows all.
+func details(before, after leaves, beforeUnknown bool, limit int) []line {
 	var out []line
 	for _, path := range differing(before, after) {
 		b, hasBefore := before[path]
 		a, hasAfter := after[path]
-		limit := room(path)
 		switch {
 		case a.lines != nil && (b.lines != nil || !hasBefore) || b.lines != nil && !hasAfter:
 			out = append(out, line{path: path, text: "text"})
@@ -47,7 +41,7 @@ func details(s *plan.Step, room func(path string) int) []line {
 		case limit > 0 && b.items != nil && a.items != nil && len(b.json)+len(a.json) > limit:
 			out = append(out, line{path: path, text: plural(len(b.items), "item") + " → " + itoa(len(a.items))})
 			out = append(out, textDiff(b.items, a.items, limit)...)
-		case s.BeforeUnknown:
+		case beforeUnknown:
 			out = append(out, line{path: path, text: "? → " + cut(a.json, limit)})
 		case !hasBefore:
 			out = append(out, line{path: path, text: cut(a.json, limit)})
@@ -59,6 +53,16 @@ func details(s *plan.Step, room func(path string) int) []line {
 		}
 	}
 	return out
+}
+
+// leavesOf are the leaves of a step's two values.
+func leavesOf(s *plan.Step) (before, after leaves) {
+	before, after = leaves{}, leaves{}
+	if !s.BeforeUnknown {
+		before.value("", s.Before)
+	}
+	after.value("", s.After)
+	return before, after
 }
 
 // differing lists the paths at which two values differ.
@@ -244,11 +248,11 @@ func textDiff(before, after []string, limit int) []line {
 	} else {
 		diff := Unified("", "", strings.Join(before, ""), strings.Join(after, ""))
 		for _, l := range strings.SplitAfter(strings.TrimSuffix(diff, "\n"), "\n")[2:] { // behind the names
-			mark := l[:1]
-			if mark == "@" {
-				mark = "@@ "
+			if place, ok := strings.CutPrefix(l, "@@ "); ok {
+				out = append(out, line{mark: "@@", text: chomp(place)})
+				continue
 			}
-			out = append(out, line{mark: mark, text: chomp(l[len(mark):])})
+			out = append(out, line{mark: l[:1], text: chomp(l[1:])})
 		}
 		if len(before) <= contextLines && len(after) <= contextLines && len(out) > 0 {
 			out = out[1:] // all of both is there: no need to say where
