@@ -134,7 +134,7 @@ func (a *app) happen(ctx context.Context, l *lab.Lab, dir string, scenario lab.S
 func (a *app) converge(ctx context.Context, l *lab.Lab, dir string, args []string) error {
 	var out bytes.Buffer
 	inner := *a.sys
-	env := map[string]string{"ENROLL_SITE": filepath.Join(dir, "site"), "VAULT_TOKEN": l.Vault.Token}
+	env := map[string]string{"ENROLL_SITE": filepath.Join(dir, "site"), "VAULT_TOKEN": l.Vault.Token, "XDG_STATE_HOME": filepath.Join(dir, "state")}
 	inner.stdin, inner.stdout, inner.stderr = strings.NewReader(""), &out, &out
 	inner.terminal = false
 	inner.lookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
