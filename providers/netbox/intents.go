@@ -34,7 +34,7 @@ type world struct {
 // and pages. Devices that Names has just listed are not read again. What is wrong with the record of a device stands in its intent. A
 // diagnostic stands for each device without an intent (not found, ambiguous),
 // and for a warning about NetBox itself. An error is a *plan.Fault and means
-// that NetBox could not be read, or that it shows not one of the devices: an
+// that NetBox could not be read, or that it shows not one of several devices: an
 // empty answer is never taken for an empty site.
 func (c *Client) Intents(ctx context.Context, site *plan.Site, names []string) ([]*plan.Intent, []plan.Diagnostic, error) {
 	names = slices.Clone(names)

@@ -235,6 +235,15 @@ func TestIntentsWithoutDevice(t *testing.T) {
 	}
 }
 
+// An answer without any of the devices that were asked for stops the run.
+func TestIntentsOfNothing(t *testing.T) {
+	s := serve(t, netboxtest.Options{})
+	intents, failed, err := client(t, s.URL, s.Token).Intents(context.Background(), site(), []string{"gpu-001", "gpu-002"})
+	if f := faultOf(t, err, plan.CodeDeviceNotFound); intents != nil || failed != nil || !strings.Contains(f.Summary, "none of the 2 devices") {
+		t.Errorf("%v %v %v", intents, failed, f)
+	}
+}
+
 // An intent is the same whatever enroll itself changes during an apply, and
 // another one when somebody moves a cable.
 func TestIntentHash(t *testing.T) {

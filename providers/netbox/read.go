@@ -66,12 +66,11 @@ func (w *world) readDevices(ctx context.Context, names []string) error {
 			w.devices[*d.Name] = append(w.devices[*d.Name], d)
 		}
 	}
-	if len(w.devices) == 0 {
-		f := plan.NewFault(plan.CodeDeviceNotFound, "NetBox shows none of the %d devices asked for in site %s: they do not exist, or the token may not see them", len(names), w.slug)
-		if len(names) == 1 {
-			_, f = w.find(names[0])
-		}
-		return f.With("url", c.base+"/dcim/devices/")
+	if len(w.devices) == 0 && len(names) > 1 {
+		// One that is missing is told as one; all of them missing is an answer that
+		// nothing may be built on.
+		return plan.NewFault(plan.CodeDeviceNotFound, "NetBox shows none of the %d devices asked for in site %s: they do not exist, or the token may not see them", len(names), w.slug).
+			With("url", c.base+"/dcim/devices/")
 	}
 	return w.readTwins(ctx, known)
 }
