@@ -238,6 +238,39 @@ func isRemoteFile(s string) error {
 	return nil
 }
 
+// isControl is where Kea takes commands.
+func isControl(s string) error {
+	if strings.HasPrefix(s, "/") {
+		return isRemoteFile(s)
+	}
+	host, port, err := net.SplitHostPort(s)
+	if n, portErr := strconv.Atoi(port); err != nil || portErr != nil || n < 1 || n > 65535 || isHost(host) != nil {
+		return errors.New("must be HOST:PORT of the control agent, or the absolute path of the control socket")
+	}
+	return nil
+}
+
+var (
+	dhcpOption = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9.-]*$`)
+	dhcpValue  = regexp.MustCompile(`^[ !"$-:=>?-\[\]-z|~]+$`)
+)
+
+func isDHCPOption(s string) error {
+	if !dhcpOption.MatchString(s) {
+		return errors.New("must be letters, digits, dots and hyphens, beginning with a letter")
+	}
+	return nil
+}
+
+// isDHCPValue refuses what would end a statement, a block or a text in one of the
+// servers' languages.
+func isDHCPValue(s string) error {
+	if !dhcpValue.MatchString(s) || strings.Count(s, "\"")%2 != 0 {
+		return errors.New("must be printable text without ; { } # < and backslash, and close its quotes")
+	}
+	return nil
+}
+
 // isTimeZone wants a name of the IANA database. The database is part of the
 // program, so that all machines agree.
 func isTimeZone(s string) error {

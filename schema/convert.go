@@ -127,9 +127,13 @@ func (r *reporter) dhcpSettings(b *rawBlock) *plan.DHCPSettings {
 			Command: get[time.Duration](deadlines, "command"), Transfer: get[time.Duration](deadlines, "transfer"),
 		},
 		Settle: get[time.Duration](b, "settle"), Config: get[string](b, "config"),
+		IPv6: get[string](b, "family") == "ipv6", Apply: get[string](b, "apply"), Control: get[string](b, "control"),
+	}
+	for _, o := range b.named("option") {
+		s.Options = append(s.Options, plan.DHCPOption{Name: o.label, Value: get[string](o, "value")})
 	}
 	if s.Unit == "" {
-		s.Unit = dhcpUnit(s.Service)
+		s.Unit = dhcpUnit(s.Service, s.IPv6)
 	}
 	r.checkService(b, s)
 	hasKey := b.attr("identity") != nil || b.attr("identity_file") != nil

@@ -49,30 +49,52 @@ func verification(b *rawBlock) plan.Verification {
 }
 
 // dhcpUnit is the unit's name in the packages of Debian and its kin.
-func dhcpUnit(service string) string {
-	switch service {
-	case "kea":
+func dhcpUnit(service string, v6 bool) string {
+	switch {
+	case service == "kea" && v6:
+		return "kea-dhcp6-server"
+	case service == "kea":
 		return "kea-dhcp4-server"
-	case "isc":
+	case service == "isc" && v6:
+		return "isc-dhcp-server6"
+	case service == "isc":
 		return "isc-dhcp-server"
 	}
 	return service
 }
 
-// checkService says early what the provider will refuse.
+// checkService refuses what a kind of server does not have, and fills in where
+// its configuration stands.
 func (r *reporter) checkService(b *rawBlock, s *plan.DHCPSettings) {
-	config := b.attr("config")
-	switch s.Service {
-	case "":
-	case "dnsmasq":
-		if config != nil {
-			r.error(config.at, "Contradiction", "config has no effect with service = \"dnsmasq\", which reads its folder by itself. Remove it.")
+	contradiction := func(name, format string, args ...any) {
+		if a := b.attr(name); a != nil {
+			r.error(a.at, "Contradiction", format, args...)
 		}
-	default:
-		if s.Config == "" {
-			s.Config = map[string]string{"kea": "/etc/kea/kea-dhcp4.conf", "isc": "/etc/dhcp/dhcpd.conf"}[s.Service]
+	}
+	family := "4"
+	if s.IPv6 {
+		family = "6"
+	}
+	configs := map[string]string{"kea": "/etc/kea/kea-dhcp" + family + ".conf", "isc": "/etc/dhcp/dhcpd.conf", "dnsmasq": "/etc/dnsmasq.conf"}
+	if s.Service == "isc" && s.IPv6 {
+		configs["isc"] = "/etc/dhcp/dhcpd6.conf"
+	}
+	if s.Config == "" {
+		s.Config = configs[s.Service]
+	}
+	if s.Service == "isc" && s.Apply == "reload" {
+		contradiction("apply", "dhcpd cannot reload its configuration. Write apply = \"restart\", or leave it out.")
+	}
+	if s.Service == "isc" || s.Service == "dnsmasq" {
+		contradiction("control", "control has no effect with service = %s: Kea alone takes commands. Remove it.", quote(s.Service))
+	}
+	if s.Service == "dnsmasq" {
+		if s.IPv6 {
+			contradiction("family", "DHCPv6 is served with service = \"kea\" and \"isc\".")
 		}
-		r.warn(b.attr("service").expr.Range(), "Not served by this version", "The DHCP server %s is part of the language, and what is written about it was checked. This version serves \"dnsmasq\": with configure_dhcp = true it refuses to plan.", quote(s.Service))
+		for _, o := range b.named("option") {
+			r.error(o.at, "Contradiction", "dnsmasq takes no option in a host's file. Set it in dnsmasq's own configuration.")
+		}
 	}
 }
 

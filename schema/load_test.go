@@ -115,6 +115,7 @@ func TestSite(t *testing.T) {
 			Host: "dhcp1.example.net", Port: 2222, User: "enroll", IdentityFile: "keys/id_ed25519", KnownHosts: plan.SecretRef{Item: "dhcp", Field: "known_hosts"},
 			Service: "dnsmasq", Directory: "/etc/dnsmasq.d/enroll", Unit: "dnsmasq@bmc", NameSuffix: "", Subnets: []string{"192.0.2.0/24", "2001:db8::/64"},
 			Timeouts: plan.DHCPTimeouts{Connect: 5 * time.Second, Login: 6 * time.Second, Command: 7 * time.Second, Transfer: 120 * time.Second}, Settle: 0,
+			Config: "/etc/dnsmasq.conf", Control: "127.0.0.1:8000",
 		},
 		BMC: &plan.BMCSettings{
 			CAFile: "bmc.pem", RestrictBoot: false, Timeout: 15 * time.Second, ReadyBudget: 10 * time.Minute,

@@ -16,7 +16,7 @@ func allowedWarnings(t *testing.T, ds Diagnostics) {
 	t.Helper()
 	for _, d := range ds {
 		switch d.Summary {
-		case "Not used by this version", "Not served by this version", "Certificates are not checked":
+		case "Not used by this version", "Certificates are not checked":
 		default:
 			t.Fatal(text(t, ds))
 		}

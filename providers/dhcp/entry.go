@@ -126,7 +126,7 @@ func checkAddress(s *plan.DHCPSettings, i *plan.Intent, addr netip.Addr) *plan.F
 		return fault("the oob_ip of %s is %s, which no host can have", i.Name, addr)
 	}
 	subnets, f := parseSubnets(s.Subnets, s.IPv6)
-	if f != nil || len(subnets) == 0 {
+	if f != nil || len(s.Subnets) == 0 {
 		return f
 	}
 	for _, subnet := range subnets {

@@ -293,10 +293,12 @@ func parseSubnets(texts []string, v6 bool) ([]netip.Prefix, *plan.Fault) {
 	var out []netip.Prefix
 	for _, text := range texts {
 		prefix, err := netip.ParsePrefix(text)
-		if err != nil || prefix.Addr().Is4() == v6 {
-			return nil, plan.NewFault(plan.CodeConfigInvalid, "dhcp subnet %q is no %s prefix such as %s", text, familyOf(v6), map[bool]string{false: "192.0.2.0/24", true: "2001:db8::/64"}[v6])
+		if err != nil {
+			return nil, plan.NewFault(plan.CodeConfigInvalid, "dhcp subnet %q is no prefix such as 192.0.2.0/24", text)
 		}
-		out = append(out, prefix.Masked())
+		if prefix.Addr().Is4() != v6 { // those of the other family are another service's
+			out = append(out, prefix.Masked())
+		}
 	}
 	return out, nil
 }

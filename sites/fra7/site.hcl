@@ -59,6 +59,11 @@ site "fra7" {
       connect = "20s"
       login   = "20s"
     }
+
+    # BMCs here get their clock before they are configured.
+    option "ntp-servers" {
+      value = join(", ", ["198.51.100.123", "198.51.100.124"])
+    }
   }
 
   bmc {

@@ -46,6 +46,8 @@ site "lon14" {
     service     = "kea"
     directory   = "/etc/kea/enroll.d"
     config      = "/etc/kea/kea-dhcp4.conf"
+    apply       = "reload"         # without a moment in which nobody is served
+    control     = "127.0.0.1:8000" # Kea's control agent, seen from the server
     subnets     = ["192.0.2.0/24", "198.51.100.0/25"]
   }
 
