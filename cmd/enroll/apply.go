@@ -19,9 +19,11 @@ import (
 	"github.com/enroll-dev/enroll/cmd/enroll/view"
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/plan/apply"
+	"github.com/enroll-dev/enroll/providers/dhcp"
 )
 
 type applyFlags struct {
+	lockTimeout time.Duration
 	planFlags
 	autoApprove bool
 	approved    []string // policies
@@ -69,6 +71,7 @@ func (a *app) applyCommand() *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("approve", a.completePolicies) // the flag exists
 	cmd.Flags().StringVar(&f.journal, "journal", "", "folder of the journals, by which a plan is applied once (default: $XDG_STATE_HOME/enroll/journal)")
 	cmd.Flags().IntVar(&f.devices, "devices-at-once", 0, "how many devices have an exchange in flight at once (default: limits.devices of the site)")
+	cmd.Flags().DurationVar(&f.lockTimeout, "lock-timeout", 0, "how long to wait for another run's lock on the DHCP server (default 10m)")
 	cmd.Flags().DurationVar(&f.limit, "timeout", 0, "stop in good order after this long, as the first interrupt does")
 	cmd.Flags().StringVar(&f.jsonInto, "json-into", "", "write the event stream (as --format json prints it) to this file, beside the text")
 	cmd.Flags().StringVar(&f.junit, "junit", "", "write the outcome to this file in the form that build servers read")
@@ -385,6 +388,12 @@ func (a *app) holder(planID string) apply.Holder {
 	return h
 }
 
+// dhcpOptions say who this run is, to those that meet its lock on the DHCP server.
+func (a *app) dhcpOptions() dhcp.Options {
+	h := a.holder("")
+	return dhcp.Options{Owner: dhcp.Holder{Owner: h.User, Host: h.Host, PID: h.PID}, Now: a.sys.now}
+}
+
 // journalDir is one folder for all plans, wherever their files are: a copied
 // plan file is still the same plan.
 func (a *app) journalDir(f applyFlags) string {
@@ -406,6 +415,9 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 	}
 	defer func() { a.warn(journal.Close()) }()
 
+	if s.dhcp != nil {
+		s.dhcp.Applying(p.PlanID, f.lockTimeout)
+	}
 	progress := view.NewProgress(people, p, a.sys.color())
 	stop, end := a.interrupts.applying(func() { progress.Now(a.sys.now()) })
 	defer end()

@@ -242,7 +242,7 @@ func (s *session) connect() error {
 		if err != nil {
 			return err
 		}
-		if s.dhcp, err = dhcp.New(*d, auth, dhcp.Options{}); err != nil {
+		if s.dhcp, err = dhcp.New(*d, auth, s.app.dhcpOptions()); err != nil {
 			return err
 		}
 		s.router.systems["dhcp"] = clean(s.dhcp)

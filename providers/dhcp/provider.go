@@ -52,8 +52,8 @@ type Options struct {
 	// Keepalive is how often the server is asked for a sign of life, and how long
 	// it has to give one. Default: 15 s.
 	Keepalive time.Duration
-	// Owner is who this run is, for whoever finds its lock. Plan may be set later,
-	// see SetPlan.
+	// Owner is who this run is, for whoever finds its lock. The plan may be named
+	// later, see Applying.
 	Owner Holder
 	// LockTimeout is how long a step waits for a lock that somebody else holds.
 	// Default: ten minutes, which is longer than the lease of one whose holder died.
@@ -175,8 +175,15 @@ func (p *Provider) Close(ctx context.Context) error {
 // partingTime is how long a server may take to give a lock back when the run ends.
 const partingTime = 5 * time.Second
 
-// SetPlan names the plan that is applied, for whoever finds this run's lock.
-func (p *Provider) SetPlan(id string) { p.options.Owner.Plan = id }
+// Applying names the plan that is applied, for whoever finds this run's lock, and
+// says how long its steps wait for a lock that somebody else holds; zero is the
+// default.
+func (p *Provider) Applying(planID string, lockTimeout time.Duration) {
+	p.options.Owner.Plan = planID
+	if lockTimeout > 0 {
+		p.options.LockTimeout = lockTimeout
+	}
+}
 
 // The defaults of what a site file may leave out.
 const (
