@@ -8,7 +8,6 @@ import (
 	"github.com/enroll-dev/enroll/cmd/enroll/view"
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers"
-	"github.com/enroll-dev/enroll/providers/dhcp"
 	"github.com/enroll-dev/enroll/schema"
 )
 
@@ -84,11 +83,7 @@ func (s *session) probeDHCP(ctx context.Context) []providers.Finding {
 	if d == nil || !s.site.ConfigureDHCP {
 		return nil
 	}
-	auth, err := s.dhcpCredentials(d)
-	if err == nil {
-		s.dhcp, err = dhcp.New(*d, auth, dhcp.Options{})
-	}
-	if err != nil {
+	if err := s.connectDHCP(); err != nil {
 		return s.unasked("DHCP at "+d.Host, err)
 	}
 	return s.dhcp.Probe(ctx, s.site)

@@ -105,7 +105,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().StringArrayVar(&a.varFiles, "var-file", nil, "file of lines NAME = VALUE (or .json) with values of variables; --var wins over it")
 	_ = root.RegisterFlagCompletionFunc("site", completeSites) // the flag exists
 	root.AddCommand(
-		a.planCommand(), a.applyCommand(), a.statusCommand(), a.verifyCommand(),
+		a.planCommand(), a.applyCommand(), a.statusCommand(), a.verifyCommand(), a.doctorCommand(),
 		a.driftCommand(), a.showCommand(), a.diffCommand(), a.graphCommand(),
 		a.validateCommand(), a.fmtCommand(), a.schemaCommand(), a.explainCommand(),
 		a.labCommand(), a.versionCommand(),

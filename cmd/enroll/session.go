@@ -237,12 +237,8 @@ func (s *session) connect() error {
 	clean := func(p systemProvider) systemProvider { return redactedSystem{p, s.app.redactor} }
 	s.router = &router{systems: map[string]systemProvider{"netbox": clean(s.netbox)}}
 	s.kinds = netbox.Kinds()
-	if d := s.site.DHCP; d != nil && s.site.ConfigureDHCP {
-		auth, err := s.dhcpCredentials(d)
-		if err != nil {
-			return err
-		}
-		if s.dhcp, err = dhcp.New(*d, auth, s.app.dhcpOptions()); err != nil {
+	if s.site.DHCP != nil && s.site.ConfigureDHCP {
+		if err := s.connectDHCP(); err != nil {
 			return err
 		}
 		s.router.systems["dhcp"] = clean(s.dhcp)
@@ -300,6 +296,15 @@ func (s *session) fromVault(ref plan.SecretRef) (plan.Secret, error) {
 		return plan.Secret{}, nil
 	}
 	return s.vault.get(ref)
+}
+
+func (s *session) connectDHCP() error {
+	auth, err := s.dhcpCredentials(s.site.DHCP)
+	if err != nil {
+		return err
+	}
+	s.dhcp, err = dhcp.New(*s.site.DHCP, auth, s.app.dhcpOptions())
+	return err
 }
 
 func (s *session) dhcpCredentials(d *plan.DHCPSettings) (dhcp.Credentials, error) {

@@ -31,7 +31,7 @@ func (a *app) validateCommand() *cobra.Command {
 			}
 			code := exitDone
 			for _, dir := range dirs {
-				got, err := a.validate(cmd.Context(), dir, format, live)
+				got, err := a.validate(cmd.Context(), dir, format, live, nil)
 				if err != nil {
 					return err
 				}
@@ -52,8 +52,9 @@ func (a *app) validateCommand() *cobra.Command {
 	return cmd
 }
 
-// validate checks one folder and gives the exit code of what it found.
-func (a *app) validate(ctx context.Context, dir, format string, live bool) (int, error) {
+// validate checks one folder and gives the exit code of what it found. more adds
+// findings of its own; nil has none.
+func (a *app) validate(ctx context.Context, dir, format string, live bool, more func() []providers.Finding) (int, error) {
 	file, diags := a.load(dir)
 	if diags.HasErrors() {
 		return exitConfig, a.printDiagnostics(diags, format)
@@ -61,6 +62,9 @@ func (a *app) validate(ctx context.Context, dir, format string, live bool) (int,
 	var findings []providers.Finding
 	if live {
 		findings = a.probe(ctx, file)
+	}
+	if more != nil {
+		findings = append(findings, more()...)
 	}
 	code := exitDone
 	for _, f := range findings {

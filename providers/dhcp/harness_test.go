@@ -52,6 +52,7 @@ func (c *clock) pass(d time.Duration) {
 type bench struct {
 	t     *testing.T
 	clock *clock
+	wait  func(time.Duration) // nil: the clock is moved instead
 	srv   *dhcptest.Server
 	scope *plan.Scope
 	p     *dhcp.Provider
@@ -258,7 +259,11 @@ func (b *bench) step(p *dhcp.Provider, step *plan.Step) *plan.Fault {
 			if r.After <= 0 {
 				b.t.Fatalf("%s waits without a pause", step.Address)
 			}
-			b.clock.pass(r.After)
+			if b.wait != nil {
+				b.wait(r.After)
+			} else {
+				b.clock.pass(r.After)
+			}
 			memo = r.Memo
 			continue
 		case plan.OutcomeDone, plan.OutcomeAlready:

@@ -29,6 +29,7 @@ func keaFlavour(v6 bool) flavour {
 		unit:       "kea-dhcp" + family + "-server",
 		config:     "/etc/kea/kea-dhcp" + family + ".conf",
 		apply:      applyReload,
+		check:      func(config string) string { return "/usr/sbin/kea-dhcp" + family + " -t " + config },
 		socket:     socket,
 		extension:  extension,
 		index:      index,

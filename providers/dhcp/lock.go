@@ -329,38 +329,59 @@ func (p *Provider) release(ctx context.Context, l *link) {
 	})
 }
 
-// BreakLock removes the lock, whoever holds it, and says who did; the zero
-// Holder and no fault mean that there was none. It is for people who know that
-// the holder is dead.
-func (p *Provider) BreakLock(ctx context.Context) (holder Holder, f *plan.Fault) {
+// holderParts look who holds the lock, and when it was last touched.
+func holderParts() []part {
+	return []part{{"lock", `grep -HaZ "" -- ` + lockName}, {"touched", "stat -c %Y " + lockName}, {"now", "date +%s.%N"}}
+}
+
+// holderOf reads their answer; false when there is no lock.
+func holderOf(a answer) (Holder, bool) {
+	if a.sections["touched"].status != 0 {
+		return Holder{}, false
+	}
+	text := parseLines(a.sections["lock"].body)[lockName]
+	h := parseHolder(text)
+	if h.Token == "" {
+		h.Owner = strings.TrimSpace(excerpt(text))
+	}
+	touched, err := strconv.ParseInt(strings.TrimSpace(a.sections["touched"].body), 10, 64)
+	now, _, _ := strings.Cut(a.sections["now"].body, ".")
+	if seconds, nowErr := strconv.ParseInt(now, 10, 64); err == nil && nowErr == nil {
+		h.Age = time.Duration(max(0, seconds-touched)) * time.Second
+	}
+	return h, true
+}
+
+// LockHolder says who holds the lock; false when nobody does. It changes
+// nothing.
+func (p *Provider) LockHolder(ctx context.Context) (holder Holder, held bool, f *plan.Fault) {
 	f = p.exchange(ctx, func(l *link) *plan.Fault {
+		a, f := p.run(ctx, l, "looking at the lock", p.settings.Directory, holderParts())
+		if f == nil {
+			holder, held = holderOf(a)
+		}
+		return f
+	})
+	return holder, held, f
+}
+
+// BreakLock takes the lock from a holder that LockHolder named; another one's is
+// left alone, and one that is gone is no fault. It is for people who know that
+// the holder is dead.
+func (p *Provider) BreakLock(ctx context.Context, holder Holder) *plan.Fault {
+	return p.exchange(ctx, func(l *link) *plan.Fault {
 		return p.transfer(ctx, l, "breaking "+p.lockPath(), func(files *sftp.Client) error {
-			suffix, f := p.random(8)
-			if f != nil {
-				return f
-			}
-			probe := p.lockPath() + ".enroll-" + suffix
-			if err := p.write(files, probe, "\n", previous{mode: modeNew}); err != nil {
-				return err
-			}
-			defer func() { _ = files.Remove(probe) }()
-			info, err := files.Stat(probe)
-			if err != nil {
-				return stage("stat", err)
-			}
-			h, text, err := p.lookAtLock(files, info.ModTime())
-			if errors.Is(err, fs.ErrNotExist) {
+			now, _, err := p.lookAtLock(files, time.Time{})
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
 				return nil
-			}
-			if err != nil {
+			case err != nil:
 				return stage("read", err)
+			case now.Token != holder.Token:
+				return plan.NewFault(plan.CodeDHCPLockHeld, "the lock on %s has another holder by now: %s", p.settings.Directory, now).
+					WithHint("Look again who holds it.")
 			}
-			if h.Token == "" {
-				h.Owner = strings.TrimSpace(excerpt(text))
-			}
-			holder = h
 			return stage("remove", files.Remove(p.lockPath()))
 		})
 	})
-	return holder, f
 }

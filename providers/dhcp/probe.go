@@ -2,6 +2,8 @@ package dhcp
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -10,24 +12,29 @@ import (
 
 // Probe logs in, and looks with one command whether the account may write into
 // the folder, what state the service is in, whether sudo lets the account reload
-// it, and whether the service's log can be read. It changes nothing.
+// it, whether the service's log can be read, and who holds the lock. It changes
+// nothing.
 func (p *Provider) Probe(ctx context.Context, _ *plan.Site) []providers.Finding {
 	login := providers.Finding{What: "DHCP: login as " + p.settings.User + " at " + p.address}
 	folder := providers.Finding{What: "DHCP: write into " + p.settings.Directory}
 	unit := providers.Finding{What: "DHCP: service " + p.settings.Unit}
-	sudo := providers.Finding{What: "DHCP: reload " + p.settings.Unit}
+	commands := SudoCommands(p.settings)
+	sudo := providers.Finding{What: "DHCP: " + strings.TrimPrefix(commands[0], "/usr/bin/systemctl ")}
 	log := providers.Finding{What: "DHCP: log of " + p.settings.Unit}
-	reload := "/usr/bin/systemctl reload " + p.settings.Unit
+	lock := providers.Finding{What: "DHCP: lock of " + p.settings.Directory, Note: "nobody holds it"}
+	parts := []part{
+		{"write", "test -w ."},
+		showPart(p.settings.Unit),
+		{"log", "journalctl -u " + p.settings.Unit + " --since @0 -o cat --no-pager -n 1"},
+	}
+	for i, c := range commands {
+		parts = append(parts, part{"sudo" + strconv.Itoa(i), "sudo -n -l " + c})
+	}
 
 	in := false
 	f := p.exchange(ctx, func(l *link) *plan.Fault {
 		in = true
-		a, f := p.run(ctx, l, "looking at the rights of "+p.settings.User, p.settings.Directory, []part{
-			{"write", "test -w ."},
-			showPart(p.settings.Unit),
-			{"sudo", "sudo -n -l " + reload},
-			{"log", "journalctl -u " + p.settings.Unit + " --since @0 -o cat --no-pager -n 1"},
-		})
+		a, f := p.run(ctx, l, "looking at the rights of "+p.settings.User, p.settings.Directory, append(parts, holderParts()...))
 		if f != nil {
 			return f
 		}
@@ -44,9 +51,15 @@ func (p *Provider) Probe(ctx context.Context, _ *plan.Site) []providers.Finding 
 		default:
 			unit.Note = state
 		}
-		if s := a.sections["sudo"]; s.status != 0 {
-			sudo.Fault = plan.NewFault(plan.CodeDHCPCommand, "sudo on %s does not let %s run %s", p.address, p.settings.User, reload).With("stderr", strings.TrimSpace(a.stderr)).
-				WithHint("Add to a file in /etc/sudoers.d on the server: %s ALL=(root) NOPASSWD: %s", p.settings.User, reload)
+		for i, c := range commands {
+			if a.sections["sudo"+strconv.Itoa(i)].status != 0 {
+				sudo.Fault = plan.NewFault(plan.CodeDHCPCommand, "sudo on %s does not let %s run %s", p.address, p.settings.User, c).With("stderr", strings.TrimSpace(a.stderr)).
+					WithHint("Install on the server what enroll doctor --sudoers prints, as a file in /etc/sudoers.d.")
+				break
+			}
+		}
+		if holder, held := holderOf(a); held {
+			lock.Note = fmt.Sprintf("held by %s; last sign of life %s ago; should that run be dead: enroll doctor --break-dhcp-lock", holder, holder.Age)
 		}
 		if a.sections["log"].status != 0 {
 			log.Note = "cannot be read: a reload will be judged by the unit's state alone; put " + p.settings.User + " into the group systemd-journal"
@@ -61,5 +74,5 @@ func (p *Provider) Probe(ctx context.Context, _ *plan.Site) []providers.Finding 
 		login.Fault = f
 		return []providers.Finding{login}
 	}
-	return []providers.Finding{login, folder, unit, sudo, log}
+	return []providers.Finding{login, folder, unit, sudo, log, lock}
 }

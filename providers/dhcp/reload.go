@@ -139,11 +139,14 @@ type told struct {
 // sudoers.
 func SudoCommands(s plan.DHCPSettings) []string {
 	s = withDefaults(s)
-	restart := "/usr/bin/systemctl restart " + s.Unit
+	commands := []string{"/usr/bin/systemctl restart " + s.Unit}
 	if s.Service == serviceDnsmasq && s.Apply == applyReload {
-		return []string{"/usr/bin/systemctl reload " + s.Unit, restart}
+		commands = append([]string{"/usr/bin/systemctl reload " + s.Unit}, commands...)
 	}
-	return []string{restart}
+	if fl, known := flavourOf(&s); known && fl.check != nil { // for a configuration that only root may read
+		commands = append(commands, fl.check(s.Config))
+	}
+	return commands
 }
 
 // act makes the files live: a reload, or a restart. A service that is down is

@@ -149,6 +149,21 @@ func runTouch(sh *shell, args []string) int {
 	return 0
 }
 
+// runStat tells when a file was changed last, in seconds.
+func runStat(sh *shell, args []string) int {
+	if len(args) != 3 || args[0] != "-c" || args[1] != "%Y" {
+		fmt.Fprintln(&sh.err, "stat: want -c %Y FILE")
+		return 1
+	}
+	n := sh.s.tree.nodes[path.Join(sh.cwd, args[2])]
+	if n == nil {
+		fmt.Fprintf(&sh.err, "stat: cannot statx '%s': No such file or directory\n", args[2])
+		return 1
+	}
+	fmt.Fprintln(&sh.out, n.mtime.Unix())
+	return 0
+}
+
 // runSockets tells one UDP socket of a Kea that serves. dhcpd and dnsmasq have
 // theirs as long as they live.
 func runSockets(sh *shell, args []string) int {

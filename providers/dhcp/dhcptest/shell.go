@@ -260,6 +260,7 @@ func (sh *shell) find(name string) func(*shell, []string) int {
 		"/usr/bin/journalctl": runJournalctl,
 		"/usr/bin/find":       runFind,
 		"/usr/bin/touch":      runTouch,
+		"/usr/bin/stat":       runStat,
 		"/usr/bin/ss":         runSockets,
 	}
 	switch sh.s.options.Service {

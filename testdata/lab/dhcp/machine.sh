@@ -101,15 +101,19 @@ identity() {
 }
 
 # account is the one that enroll logs in with: it owns the folder of the
-# reservations, reads the journal, and may restart, reload and revive the server.
+# reservations, reads the journal, and may restart, reload and check the server.
 account() {
-  local unit=${units[0]}
+  local unit=${units[0]} check=''
+  case $server in
+    kea) check=', /usr/sbin/kea-dhcp4 -t /etc/kea/kea-dhcp4.conf' ;;
+    isc) check=', /usr/sbin/dhcpd -t -4 -cf /etc/dhcp/dhcpd.conf' ;;
+  esac
   chroot "$root" userdel -r enroll 2>/dev/null || true
   chroot "$root" useradd -m -s /bin/bash -G systemd-journal enroll
   # No password at all, yet not a locked account, which sshd would refuse.
   chroot "$root" usermod -p '*' enroll
   cat >"$root/etc/sudoers.d/enroll" <<EOF
-enroll ALL=(root) NOPASSWD: /usr/bin/systemctl restart $unit, /usr/bin/systemctl reload $unit, /usr/bin/systemctl reset-failed $unit
+enroll ALL=(root) NOPASSWD: /usr/bin/systemctl restart $unit, /usr/bin/systemctl reload $unit$check
 EOF
   chmod 0440 "$root/etc/sudoers.d/enroll"
   chroot "$root" install -d -o enroll -g enroll -m 0755 "$directory"
