@@ -86,7 +86,7 @@ func (a *app) open(ctx context.Context, dir string, sel selection, planID string
 	if err := s.vault.load(ctx, s.siteRefs()); err != nil {
 		return nil, err
 	}
-	if err := s.connectNetBox(planID); err != nil {
+	if err := s.connectNetBox("plan " + planID); err != nil {
 		return nil, err
 	}
 	if err := s.readIntents(ctx, sel); err != nil {
@@ -131,14 +131,14 @@ func (s *session) deviceRefs() []plan.SecretRef {
 	return refs
 }
 
-func (s *session) connectNetBox(planID string) error {
+func (s *session) connectNetBox(note string) error {
 	token, err := s.vault.get(s.site.NetBox.Token)
 	if err != nil {
 		return err
 	}
 	s.netbox, err = netbox.New(netbox.Options{
 		URL: s.site.NetBox.URL, Token: token, CAFile: s.site.NetBox.CAFile, Timeout: s.site.NetBox.Timeout,
-		UserAgent: "enroll/" + version, ChangelogMessage: "enroll plan " + planID, Now: s.app.sys.now,
+		UserAgent: "enroll/" + version, ChangelogMessage: "enroll " + note, Now: s.app.sys.now,
 	})
 	return err
 }
