@@ -87,7 +87,7 @@ func (f *applyFlags) checkApply() error {
 	if f.limit < 0 {
 		return usageError{fmt.Errorf("--timeout wants a duration such as 90m, not %s", f.limit)}
 	}
-	if f.format == "markdown" {
+	if f.format == "markdown" || f.format == "html" {
 		return usageError{errors.New("apply prints text or json; enroll show --format markdown prints a plan file for a merge request")}
 	}
 	if err := f.checkExpect(); err != nil {

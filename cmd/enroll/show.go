@@ -21,10 +21,10 @@ type shape struct {
 }
 
 func (s *shape) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.format, "format", "text", "text, json or markdown")
+	cmd.Flags().StringVar(&s.format, "format", "text", "text, json, markdown or html")
 	cmd.Flags().BoolVar(&s.full, "full", false, "show long values whole and passed checks in detail")
 	cmd.Flags().IntVar(&s.maxBytes, "max-bytes", view.MaxMarkdown, "largest size of the Markdown form")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json", "markdown"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json", "markdown", "html"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
 func (s *shape) check() error {
@@ -32,10 +32,10 @@ func (s *shape) check() error {
 		return usageError{fmt.Errorf("--max-bytes wants at least %d: the head of a plan takes that", view.MinMarkdown)}
 	}
 	switch s.format {
-	case "text", "json", "markdown":
+	case "text", "json", "markdown", "html":
 		return nil
 	}
-	return usageError{fmt.Errorf("--format is text, json or markdown, not %q", s.format)}
+	return usageError{fmt.Errorf("--format is text, json, markdown or html, not %q", s.format)}
 }
 
 func (a *app) print(p *plan.Plan, s shape) error {
@@ -49,6 +49,8 @@ func (a *app) print(p *plan.Plan, s shape) error {
 		return err
 	case "markdown":
 		return view.Markdown(a.sys.stdout, p, s.maxBytes)
+	case "html":
+		return view.HTML(a.sys.stdout, p)
 	}
 	return view.Text(a.sys.stdout, p, view.TextOptions{Color: a.sys.color(), Full: s.full, Width: a.sys.width})
 }

@@ -20,6 +20,9 @@ type TextOptions struct {
 // the line.
 const valueLimit = 160
 
+// legend explains the symbols, which carry the meaning.
+const legend = "Symbols: + create  ~ update  > run  … wait  ? verify  ! blocked  · observed  = as wanted"
+
 // tableFrom is from how many devices on a table stands above the plan, and devices
 // that are as wanted are counted instead of listed.
 const tableFrom = 5
@@ -253,7 +256,7 @@ func (t *textWriter) closing(p *plan.Plan) {
 		t.f("Values that end with %sN) have N characters more; --full shows them.\n", cutMark)
 	}
 	if p.HasWork() {
-		t.f("Symbols: + create  ~ update  > run  … wait  ? verify  ! blocked  · observed  = as wanted\n")
+		t.f("%s\n", legend)
 	}
 	for _, line := range effectLines(p.Summary) {
 		t.prose("", line)
