@@ -48,9 +48,9 @@ type stepAlias Step
 
 type stepJSON struct {
 	*stepAlias
-	Kind   string          `json:"kind"` // of the address, for readers that filter
-	Before json.RawMessage `json:"before"`
-	After  json.RawMessage `json:"after"`
+	Kind   string          `json:"kind"`   // of the address, for readers that filter
+	Before json.RawMessage `json:"before"` // the live value; null: there is none, or it cannot be seen yet (before_unknown)
+	After  json.RawMessage `json:"after"`  // the wanted value, null where it becomes known during apply
 	// AfterUnknown lists the paths of after that become known during apply.
 	AfterUnknown []string `json:"after_unknown"`
 }

@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/enroll-dev/enroll/cmd/enroll/lab"
 	"github.com/enroll-dev/enroll/plan"
@@ -90,6 +92,7 @@ func TestGeneratedPlans(t *testing.T) {
 				golden(t, filepath.Join("..", "..", "testdata", "plans", s.name+"."+ext), got)
 			}
 			honest(t, file)
+			described(t, file)
 		})
 	}
 }
@@ -150,6 +153,59 @@ func honest(t *testing.T, file string) {
 		if bad && len(p.Errors()) == 0 {
 			t.Errorf("%s failed without a fault", name)
 		}
+	}
+}
+
+// described holds a plan file against the published schema, and the schema against
+// the file: it must know every member.
+func described(t *testing.T, file string) {
+	t.Helper()
+	code, text, errOut := invokeIn(t, nil, nil, "schema", "--plan")
+	if code != exitDone {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	published, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeObjects(published)
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource("plan.json", published); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("plan.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(document); err != nil {
+		t.Error(err)
+	}
+	document.(map[string]any)["steps"] = []any{map[string]any{"id": "s1", "action": "explode"}}
+	if schema.Validate(document) == nil {
+		t.Error("the schema takes a step that does not exist")
+	}
+}
+
+// closeObjects forbids the members that later versions may add.
+func closeObjects(v any) {
+	node, ok := v.(map[string]any)
+	if !ok {
+		return
+	}
+	if node["properties"] != nil && node["type"] == "object" {
+		node["additionalProperties"] = false
+	}
+	for _, inner := range node {
+		closeObjects(inner)
 	}
 }
 
