@@ -418,7 +418,7 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 	if s.dhcp != nil {
 		s.dhcp.Applying(p.PlanID, f.lockTimeout)
 	}
-	progress := view.NewProgress(people, p, a.sys.color())
+	progress, endProgress := a.progress(people, p)
 	stop, end := a.interrupts.applying(func() { progress.Now(a.sys.now()) })
 	defer end()
 	past := journal.Past()
@@ -426,6 +426,7 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 		Reader: s.router, Runner: s.router, Owner: s.router, Restorer: s.router, Locked: locks.Lost,
 		Clock: apply.RealClock{}, Journal: journal, Events: func(e plan.Event) { progress.Event(e); out.event(e) }, Stop: stop,
 	}, s.options(f))
+	endProgress()
 	if report == nil {
 		return err
 	}
@@ -440,6 +441,22 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 		return exitStatus(code)
 	}
 	return nil
+}
+
+// progress shows what happens: a live block on a terminal that can draw one, else
+// lines. The second value ends it.
+func (a *app) progress(people io.Writer, p *plan.Plan) (progress, func()) {
+	if t, _ := a.sys.lookupEnv("TERM"); a.sys.terminal && people == a.sys.stdout && t != "dumb" {
+		l := view.NewLive(people, a.sys.screen, p, a.sys.color(), a.sys.now)
+		return l, l.End
+	}
+	return view.NewProgress(people, p, a.sys.color()), func() {}
+}
+
+// progress tells people what happens.
+type progress interface {
+	Event(e plan.Event)
+	Now(at time.Time)
 }
 
 // hadNode are the devices that had a node in Ironic when the plan was made.

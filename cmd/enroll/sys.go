@@ -23,6 +23,7 @@ type sys struct {
 	signals func() (<-chan os.Signal, func())
 	// terminal says whether a person looks at stdout and can answer on stdin.
 	terminal bool
+	screen   int // the file descriptor of that terminal
 	// width is that of the terminal on stdout in characters, 0 when it is none.
 	width int
 }
@@ -44,6 +45,7 @@ func system() *sys {
 			return c, func() { signal.Stop(c) }
 		},
 		terminal: term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stdin.Fd())),
+		screen:   int(os.Stdout.Fd()),
 	}
 }
 

@@ -19,6 +19,7 @@ type Progress struct {
 	began time.Time
 	width int               // of an address
 	told  map[string]string // step id → the last wait
+	waits bool              // tell what steps wait for
 
 	mu     sync.Mutex
 	latest time.Time             // of the last event
@@ -36,7 +37,7 @@ type activeStep struct {
 
 // NewProgress writes to w; the plan gives the width of the columns.
 func NewProgress(w io.Writer, p *plan.Plan, color bool) *Progress {
-	pr := &Progress{t: textWriter{o: TextOptions{Color: color}}, w: w, told: map[string]string{}, active: map[string]activeStep{}, total: len(p.Steps)}
+	pr := &Progress{t: textWriter{o: TextOptions{Color: color}}, w: w, told: map[string]string{}, waits: true, active: map[string]activeStep{}, total: len(p.Steps)}
 	for _, s := range p.Steps {
 		if s.Blocked == nil {
 			pr.width = max(pr.width, utf8.RuneCountInString(place(s)))
@@ -56,6 +57,14 @@ func place(s *plan.Step) string {
 // Event takes one event. A line that cannot be written changes nothing: the
 // journal and the report are what counts.
 func (p *Progress) Event(e plan.Event) {
+	// Written without the lock: a live block asks for its rows while it takes a line.
+	if line := p.text(e); line != "" {
+		_, _ = io.WriteString(p.w, line)
+	}
+}
+
+// text is the line that an event is worth, "" when it is none.
+func (p *Progress) text(e plan.Event) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.began.IsZero() {
@@ -65,25 +74,31 @@ func (p *Progress) Event(e plan.Event) {
 	switch e.Kind {
 	case plan.EventBegin:
 	case plan.EventHold:
-		p.line(e, p.t.color(blue, "…"), Clean(e.Text))
+		if !p.waits {
+			break
+		}
+		return p.line(e, p.t.color(blue, "…"), Clean(e.Text))
 	case plan.EventRestore:
-		p.line(e, p.t.color(yellow, "!"), "putting back: "+Clean(e.Text))
+		return p.line(e, p.t.color(yellow, "!"), "putting back: "+Clean(e.Text))
 	case plan.EventStop:
-		p.line(e, "", "nothing new is started: "+Clean(e.Text))
+		return p.line(e, "", "nothing new is started: "+Clean(e.Text))
 	case plan.EventAlive:
-		p.line(e, "", Clean(e.Text))
+		if p.waits {
+			return p.line(e, "", Clean(e.Text))
+		}
 	case plan.EventWait:
-		if text := Clean(e.Text); p.told[e.Step.ID] != text {
+		if text := Clean(e.Text); p.waits && p.told[e.Step.ID] != text {
 			p.told[e.Step.ID] = text
-			p.line(e, p.t.color(blue, "…"), text)
+			return p.line(e, p.t.color(blue, "…"), text)
 		}
 	case plan.EventRetry:
-		p.line(e, p.t.color(yellow, "!"), string(e.Fault.Code)+": "+Clean(e.Fault.Summary)+"; again in "+e.After.String())
+		return p.line(e, p.t.color(yellow, "!"), string(e.Fault.Code)+": "+Clean(e.Fault.Summary)+"; again in "+e.After.String())
 	case plan.EventEnd:
 		if e.State != plan.StepBlocked || e.Step.Blocked == nil { // what the plan had blocked was shown with the plan
-			p.line(e, p.mark(e.State), p.end(e))
+			return p.line(e, p.mark(e.State), p.end(e))
 		}
 	}
+	return ""
 }
 
 // follow keeps what is under way.
@@ -113,11 +128,12 @@ func (p *Progress) follow(e plan.Event) {
 // Now writes how far the run is: a line for each step under way. now is the time.
 func (p *Progress) Now(now time.Time) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, _ = fmt.Fprintf(p.w, "%d of %d steps over, %s under way\n", p.over, p.total, plural(len(p.active), "step"))
+	text := fmt.Sprintf("%d of %d steps over, %s under way\n", p.over, p.total, plural(len(p.active), "step"))
 	for _, a := range p.rows() {
-		_, _ = fmt.Fprintf(p.w, "  %-*s  for %s%s\n", p.width, place(a.step), ago(now, a.since), spentOf(a.step, now.Sub(a.since), a.text))
+		text += fmt.Sprintf("  %-*s  for %s%s\n", p.width, place(a.step), ago(now, a.since), spentOf(a.step, now.Sub(a.since), a.text))
 	}
+	p.mu.Unlock()
+	_, _ = io.WriteString(p.w, text)
 }
 
 // rows are the steps under way, by device and age.
@@ -150,7 +166,7 @@ func spentOf(s *plan.Step, spent time.Duration, text string) string {
 	return out
 }
 
-func (p *Progress) line(e plan.Event, mark, text string) {
+func (p *Progress) line(e plan.Event, mark, text string) string {
 	where := ""
 	if e.Step != nil {
 		where = place(e.Step)
@@ -158,7 +174,7 @@ func (p *Progress) line(e plan.Event, mark, text string) {
 	if mark == "" {
 		mark = " "
 	}
-	_, _ = fmt.Fprintf(p.w, "%7.1fs  %s %-*s  %s\n", e.Time.Sub(p.began).Seconds(), mark, p.width, where, text)
+	return fmt.Sprintf("%7.1fs  %s %-*s  %s\n", e.Time.Sub(p.began).Seconds(), mark, p.width, where, text)
 }
 
 func (p *Progress) mark(s plan.StepState) string {
