@@ -139,7 +139,7 @@ func (r *reporter) notYet(at hcl.Range, what, name, doc, instead string) {
 // unknownAttribute gives the name that was probably meant.
 func (r *reporter) unknownAttribute(spec *block, a *hclsyntax.Attribute) string {
 	if rows := spec.named(a.Name); len(rows) > 0 {
-		r.error(a.NameRange, "Unsupported attribute", "%s is a block, not an attribute. Leave out the equals sign: %s", quote(a.Name), blockExample(rows[0]))
+		r.error(a.NameRange, "Unsupported attribute", "%s is a block, not an attribute. Leave out the equals sign: %s", quote(a.Name), strings.Replace(blockExample(rows[0]), "…", insideExample(rows[0]), 1))
 		return a.Name
 	}
 	names := append(spec.attributeNames(), spec.blockNames()...)
@@ -330,6 +330,18 @@ func takes(b *block) string {
 		return "none"
 	}
 	return strings.Join(parts, " and ")
+}
+
+// insideExample is what may stand in a block: its first attribute, or the first
+// that is required.
+func insideExample(b *block) string {
+	said := "…"
+	for i := len(b.attrs) - 1; i >= 0; i-- {
+		if a := &b.attrs[i]; i == 0 && said == "…" || a.required {
+			said = a.name + " = " + a.example
+		}
+	}
+	return said
 }
 
 // blockExample is one line that shows how a block is written.

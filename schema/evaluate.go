@@ -470,9 +470,20 @@ func (c *conversion) secret(v cty.Value) (any, bool) {
 		return nil, true
 	}
 	if !v.Type().Equals(secretCapsule) {
-		return c.fail(c.at, "Secret in the site file", "is a secret, and a site file holds none: only a reference to the vault. Write: "+c.attr.name+" = "+c.attr.spec.example)
+		return c.fail(c.at, "Secret in the site file", "is a secret, and a site file holds none: only a reference to the vault. Write: "+c.attr.name+" = "+c.attr.spec.example+inAFile(c.attr.name))
 	}
 	return v.EncapsulatedValue().(*secretValue).ref, true
+}
+
+// inAFile adds the attribute that names a file with the same, where there is one.
+func inAFile(name string) string {
+	said := ""
+	language().walkAttributes(func(b *block, a *attribute) {
+		if a.name == name+"_file" && b.attribute(name) != nil && said == "" {
+			said = ", or name a file that holds it: " + a.name + " = " + a.example
+		}
+	})
+	return said
 }
 
 // elements gives a list's elements with the place of each, as far as it is
