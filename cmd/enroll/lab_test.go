@@ -234,7 +234,7 @@ func (l *realLab) reset(t *testing.T, name string) {
 			t.Fatalf("node %s cannot be deleted: %d", name, status)
 		}
 	}
-	l.shell(t, "cd "+l.get("DHCP_DIRECTORY")+" && rm -f "+name+"-bmc .enroll-pending")
+	l.shell(t, "cd "+l.get("DHCP_DIRECTORY")+" && rm -f "+name+"-bmc .enroll-* .*.enroll-*")
 	l.netbox(t, http.MethodPatch, "dcim/devices/"+id(l.device(t, name))+"/", map[string]any{"status": "staged", "tags": []any{}})
 }
 

@@ -4,8 +4,11 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers"
+	"github.com/enroll-dev/enroll/providers/dhcp"
 	"github.com/enroll-dev/enroll/providers/dhcp/dhcptest"
 	"github.com/enroll-dev/enroll/providers/exchange"
 )
@@ -47,5 +50,51 @@ func TestProbe(t *testing.T) {
 				t.Errorf("%d mutating requests", n)
 			}
 		})
+	}
+}
+
+// TestBreakLock: who looked at a lock breaks the one that it saw, and no other.
+func TestBreakLock(t *testing.T) {
+	b := newBench(t, dhcptest.Options{})
+	lock := func(token string) {
+		b.srv.PutOld(at(".enroll-lock"), `{"owner":"anna","host":"ops1","pid":7,"since":"2026-01-05T08:00:00Z","lease":"5m0s","token":"`+token+`"}`+"\n", b.clock.now().Add(-90*time.Second))
+	}
+	holder := func() (dhcp.Holder, bool) {
+		t.Helper()
+		h, held, f := b.p.LockHolder(context.Background())
+		if f != nil {
+			t.Fatal(f)
+		}
+		return h, held
+	}
+	if h, held := holder(); held {
+		t.Errorf("held by %s", h)
+	}
+	lock("aa")
+	seen, held := holder()
+	if age := seen.Age.Round(time.Second); !held || seen.Owner != "anna" || seen.PID != 7 || age != 90*time.Second {
+		t.Errorf("%+v, %v", seen, held)
+	}
+	for _, f := range b.p.Probe(context.Background(), nil) {
+		if strings.Contains(f.What, "lock") && !strings.Contains(f.Note, "anna@ops1") {
+			t.Errorf("the probe says %q", f.Note)
+		}
+	}
+	lock("bb")
+	b.wantFault(b.p.BreakLock(context.Background(), seen), plan.CodeDHCPLockHeld, "another holder")
+	if seen, held = holder(); !held {
+		t.Fatal("another one's lock was broken")
+	}
+	for range 2 { // the second finds none
+		if f := b.p.BreakLock(context.Background(), seen); f != nil {
+			t.Error(f)
+		}
+	}
+	if _, held = holder(); held {
+		t.Error("the lock is still there")
+	}
+	b.srv.PutOld(at(".enroll-lock"), "not ours\n", b.clock.now())
+	if h, held := holder(); !held || h.Owner != "not ours" {
+		t.Errorf("%+v, %v", h, held)
 	}
 }

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan/apply"
+)
+
+// Locks are shown with their holder, and broken only by who says so.
+func TestDoctorBreaksLocks(t *testing.T) {
+	l, dir := startLab(t, 1)
+	want := func(code int, words string, args ...string) {
+		t.Helper()
+		got, out, errOut := invoke(t, l, dir, append([]string{"doctor"}, args...)...)
+		if got != code || !strings.Contains(out+errOut, words) {
+			t.Errorf("doctor %s: exit %d, want %d with %q:\n%s%s", strings.Join(args, " "), got, code, words, out, errOut)
+		}
+	}
+	held := func() bool { return slices.Contains(l.DHCP.Files(), ".enroll-lock") }
+	l.DHCP.PutOld(".enroll-lock", `{"owner":"anna","host":"ops1","pid":7,"since":"2026-01-05T08:00:00Z","lease":"5m0s","token":"aa"}`+"\n", time.Now().Add(-time.Minute))
+	want(exitDone, "held by anna@ops1")
+	want(exitUsage, "Held by anna@ops1 (process 7", "--break-dhcp-lock")
+	if !held() {
+		t.Error("the lock is gone, and nobody was asked")
+	}
+	want(exitDone, "is broken", "--break-dhcp-lock", "--yes")
+	if held() {
+		t.Error("the lock is still there")
+	}
+	want(exitDone, "Nobody holds the lock", "--break-dhcp-lock", "--yes")
+
+	locks, err := apply.LockDevices(filepath.Join(dir, "state", "enroll", "locks"), "demo", []string{"gpu-001"}, apply.Holder{User: "anna", Host: "ops1", PID: 7, PlanID: "p1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = locks.Release() }()
+	want(exitDone, "Lock on demo/gpu-001; held by anna on ops1, process 7")
+	want(exitUsage, "Held by anna on ops1", "--break-lock", "gpu-001")
+	if f := locks.Lost("gpu-001"); f != nil {
+		t.Errorf("the lock was broken, and nobody was asked: %v", f)
+	}
+	want(exitDone, "is broken", "--break-lock", "gpu-001", "--yes")
+	if locks.Lost("gpu-001") == nil {
+		t.Error("the lock is still its holder's")
+	}
+	want(exitDone, "Nobody on this machine holds a lock on demo/gpu-001", "--break-lock", "gpu-001")
+}
