@@ -13,9 +13,8 @@ type Input struct {
 	World Snapshot
 	// Owners says who holds each device's node. A device without an entry has no
 	// Ironic that could own it.
-	Owners     map[string]Ownership
-	Selection  Selection         // keeps a part of the steps
-	Parameters map[string]string // operator parameters, recorded in the plan
+	Owners    map[string]Ownership
+	Selection Selection // keeps a part of the steps
 	// Failed are faults of devices that have no intent at all (not found), and of
 	// whole systems; an empty device name belongs to the run.
 	Failed []Diagnostic
@@ -469,7 +468,7 @@ func (b *builder) record() {
 		p.Inputs.Settings[t.Intent.Name] = t.Settings.Hash()
 	}
 	p.Inputs.Objects = uniqueObjects(p.Inputs.Objects)
-	p.Scope.Site, p.Scope.Parameters = sc.Site.Name, b.in.Parameters
+	p.Scope.Site, p.Scope.Parameters = sc.Site.Name, sc.Parameters.Record()
 	p.Scope.Toggles = map[string]bool{
 		"configure_dhcp": sc.Site.ConfigureDHCP, "configure_bmc": sc.Site.ConfigureBMC,
 		"ironic_enrol": sc.Site.IronicEnrol, "record_platform_class": sc.Site.RecordPlatformClass,

@@ -147,10 +147,11 @@ func (t *Target) Address(system, kind, key string) Address {
 	return Address{Site: t.Site.Name, Device: t.Intent.Name, System: system, Kind: kind, Key: key}
 }
 
-// Scope is a site with the devices of one run.
+// Scope is a site with the devices of one run, and what the operator asks of it.
 type Scope struct {
-	Site    *Site
-	Targets []*Target // sorted by name
+	Site       *Site
+	Targets    []*Target // sorted by name
+	Parameters Parameters
 }
 
 // Target finds a device by name; nil when it is not in scope.

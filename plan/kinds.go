@@ -25,7 +25,7 @@ var kindForms = map[string]kindForm{ //nolint:gochecknoglobals // a constant tab
 	"bmc.ipmi_user": {later: true}, "bmc.ipmi_lan": {later: true}, "bmc.virtual_media": {later: true},
 	"ironic.node": {}, "ironic.portgroup": {keyed: true}, "ironic.port": {keyed: true}, "ironic.provision": {keyed: true}, "ironic.power": {},
 	"ironic.credential": {later: true}, "ironic.trait": {keyed: true, later: true}, "ironic.raid_interface": {later: true}, "ironic.root_device": {later: true},
-	"ironic.maintenance": {later: true}, "ironic.raid_config": {later: true}, "ironic.inspection": {later: true}, "ironic.driver": {later: true},
+	"ironic.maintenance": {}, "ironic.raid_config": {later: true}, "ironic.inspection": {later: true}, "ironic.driver": {later: true},
 	"check.lldp": {keyed: true}, "check.inspection": {keyed: true}, "check.link": {later: true},
 }
 

@@ -64,6 +64,7 @@ func (a *app) applyCommand() *cobra.Command {
 	f.flags(cmd)
 	f.deviceFlags.register(cmd)
 	f.selectFlags.register(cmd, "target")
+	f.parameterFlags.register(cmd)
 	cmd.Flags().BoolVar(&f.autoApprove, "auto-approve", false, "do not ask; for scripts")
 	cmd.Flags().StringVar(&f.expect, "expect", "", "the content hash that was approved; what is not that plan, or not part of it, is refused")
 	_ = cmd.RegisterFlagCompletionFunc("expect", cobra.NoFileCompletions) // the flag exists
@@ -133,6 +134,13 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if err := apply.CheckUnused(a.journalDir(f), p.PlanID); err != nil {
 		return err
 	}
+	if !f.parameterFlags.none() {
+		return usageError{errors.New("a plan file is applied with the parameters that it was planned with; make a new plan to change them")}
+	}
+	params, err := plan.ParseParameters(p.Scope.Parameters)
+	if err != nil {
+		return err
+	}
 	siteDir := p.SiteDir
 	if f.siteGiven {
 		siteDir = a.siteDir
@@ -144,6 +152,7 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if err != nil {
 		return err
 	}
+	s.scope.Parameters = params
 	if err := sameSite(p, s.site); err != nil {
 		return err
 	}

@@ -36,6 +36,9 @@ func (a *app) explainCommand() *cobra.Command {
 			if code := plan.Code(strings.ToUpper(args[0])); plan.Codes()[code] != (plan.CodeInfo{}) {
 				return explainCode(a.sys.stdout, code)
 			}
+			if args[0] == walkTopic {
+				return explainWalk(a.sys.stdout)
+			}
 			topics, suggestions := schema.Explain(args[0])
 			if len(topics) == 0 {
 				return unexplained(args[0], suggestions)

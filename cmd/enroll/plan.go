@@ -17,6 +17,7 @@ type planFlags struct {
 	shape
 	deviceFlags
 	selectFlags
+	parameterFlags
 	out      string
 	detailed bool
 	life     time.Duration
@@ -61,6 +62,7 @@ func (a *app) planCommand() *cobra.Command {
 	f.deviceFlags.register(cmd)
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the plan to this file, for enroll apply")
 	f.selectFlags.register(cmd, "target")
+	f.parameterFlags.register(cmd)
 	cmd.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit 2 when there is something to do")
 	cmd.Flags().DurationVar(&f.life, "expires", plan.DefaultLife, "how long the plan may be applied")
 	return cmd
@@ -76,6 +78,9 @@ func (f *planFlags) check(names []string) error {
 	if f.life <= 0 {
 		return usageError{fmt.Errorf("--expires must be longer than zero")}
 	}
+	if err := f.parameterFlags.check(); err != nil {
+		return err
+	}
 	return f.selectFlags.check()
 }
 
@@ -90,6 +95,7 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 	if err != nil {
 		return nil, s, err
 	}
+	s.scope.Parameters = f.parameters()
 	created := a.sys.now().UTC().Truncate(time.Second)
 	desired := plan.Desired(s.scope, s.kinds)
 	if s.unplanned() == nil { // else a glob may mean what a fault hides

@@ -39,7 +39,7 @@ func (s *service) callWith(ctx context.Context, method, path string, header map[
 	}
 	opts := &gophercloud.RequestOpts{
 		KeepResponseBody: true, JSONBody: body, MoreHeaders: header,
-		OkCodes: []int{success(method)},
+		OkCodes: []int{success(method, path)},
 	}
 	resp, err := conn.Request(ctx, method, conn.ServiceURL(path), opts)
 	if err != nil {
@@ -69,11 +69,13 @@ func (s *service) callWith(ctx context.Context, method, path string, header map[
 
 // success is the one status with which Ironic grants what this package asks
 // for; a proxy's 200 to a PUT is none.
-func success(method string) int {
-	switch method {
-	case http.MethodPost:
+func success(method, path string) int {
+	switch {
+	case method == http.MethodPost:
 		return http.StatusCreated
-	case http.MethodPut:
+	case method == http.MethodPut && (strings.Contains(path, "/traits/") || strings.HasSuffix(path, "/states/raid")):
+		return http.StatusNoContent
+	case method == http.MethodPut, method == http.MethodDelete:
 		return http.StatusAccepted
 	}
 	return http.StatusOK

@@ -158,7 +158,7 @@ func findingOf(v plan.Value) finding {
 // decideCheck gives the verdict on the evidence at hand, or a verify step when
 // this plan brings the evidence about.
 func decideCheck(d plan.Decision) plan.Verdict {
-	c := pending(d.Target, d.Resource)
+	c := pendingIn(d, d.Resource)
 	if c.Verdict == plan.CheckSkipped {
 		return plan.Verdict{Checks: []plan.Check{c}}
 	}
@@ -208,6 +208,15 @@ func pending(t *plan.Target, r plan.Resource) plan.Check {
 	return c
 }
 
+// pendingIn also knows what the operator asked for.
+func pendingIn(d plan.Decision, r plan.Resource) plan.Check {
+	c := pending(d.Target, r)
+	if d.Scope.Parameters.SkipInspection {
+		c.Verdict, c.Observed, c.Text = plan.CheckSkipped, "not looked at", "the operator asked for no inspection and no verification (run_inspection = false)"
+	}
+	return c
+}
+
 // judged adds a finding to a check. What the record excuses stays excused.
 func judged(c plan.Check, f finding) plan.Check {
 	if c.Verdict == plan.CheckSkipped {
@@ -229,7 +238,7 @@ func evidence(d plan.Decision) []plan.Check {
 	var out []plan.Check
 	for _, k := range checkKinds() {
 		for _, r := range k.Want(d.Target) {
-			c := pending(d.Target, r)
+			c := pendingIn(d, r)
 			if live := d.World.Get(r.Address); live.Presence == plan.Present {
 				c = judged(c, findingOf(live.Value))
 			}

@@ -208,7 +208,7 @@ func TestPlanByState(t *testing.T) {
 		{plan.StateInspectFailed, true, all([]string{"transition ironic.provision[manage]", "transition ironic.provision[inspect]"}, verifies, end), ""},
 		{plan.StateCleaning, true, []string{"wait ironic.provision[provide]", "update ironic.power"}, ""},
 		{plan.StateCleanWait, true, []string{"wait ironic.provision[provide]", "update ironic.power"}, ""},
-		{plan.StateCleanFailed, true, clean, ""},
+		{plan.StateCleanFailed, true, all([]string{"transition ironic.provision[manage]"}, end), ""},
 		{plan.StateCleanHold, true, clean, ""},
 		{plan.StateAvailable, true, nil, ""},
 		{plan.StateAvailable, false, nil, ""},

@@ -152,25 +152,3 @@ func TestLockedNode(t *testing.T) {
 		return
 	}
 }
-
-// After a failed clean the node waits for a person, and the plan says what for.
-func TestCleanFailed(t *testing.T) {
-	l := newLab(t, 1)
-	for _, s := range l.plan().Steps {
-		if s.Address.Local() == "ironic.provision[provide]" {
-			l.sim.FailCleaning("gpu-001", "Node failed step erase_devices: I/O error")
-			f := l.step(s)
-			if f == nil || f.Code != plan.CodeIronicUnexpected || !strings.Contains(f.Summary, `went to "clean failed" after provide instead of "available": Node failed step erase_devices`) {
-				t.Fatal(f)
-			}
-			break
-		}
-		if f := l.step(s); f != nil {
-			t.Fatal(f)
-		}
-	}
-	p := l.plan()
-	if p.HasWork() || len(p.Steps) != 2 || !strings.Contains(p.Steps[1].Blocked.Text, "baremetal node manage gpu-001") {
-		t.Errorf("plan %v", shown(p))
-	}
-}

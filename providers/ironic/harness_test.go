@@ -220,14 +220,27 @@ func (l *lab) step(s *plan.Step) *plan.Fault {
 		}
 	}
 	var memo plan.Memo
+	var owes *plan.Obligation
 	for range 500 {
 		r := l.client.Run(ctx, l.scope, s, memo)
+		if r.Opens != nil {
+			r.Opens.Address = s.Address
+			owes = r.Opens
+		}
+		if r.Closes {
+			owes = nil
+		}
 		switch r.Outcome {
 		case plan.OutcomeWait:
 			l.wait(r.After)
 			memo = r.Memo
 			continue
 		case plan.OutcomeFailed:
+			if owes != nil {
+				if back := l.client.Restore(ctx, l.scope, *owes); back.Outcome == plan.OutcomeFailed {
+					l.t.Errorf("not put back: %v", back.Fault)
+				}
+			}
 			return r.Fault
 		case plan.OutcomeDone, plan.OutcomeAlready:
 		}

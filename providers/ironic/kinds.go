@@ -9,13 +9,14 @@ const (
 	systemIronic = "ironic"
 	systemCheck  = "check"
 
-	kindNode       = "node"
-	kindPort       = "port"
-	kindPortgroup  = "portgroup"
-	kindProvision  = "provision"
-	kindPower      = "power"
-	kindInspection = "inspection"
-	kindLLDP       = "lldp"
+	kindNode        = "node"
+	kindPort        = "port"
+	kindPortgroup   = "portgroup"
+	kindProvision   = "provision"
+	kindPower       = "power"
+	kindMaintenance = "maintenance"
+	kindInspection  = "inspection"
+	kindLLDP        = "lldp"
 
 	keyBond    = "bond"
 	keyCarrier = "carrier"
@@ -31,6 +32,7 @@ func Kinds() []plan.Kind {
 		portgroupKind(),
 		portKind(),
 		provisionKind(keyManage, plan.PhaseManage, "the BMC is reachable for Ironic: enroll → manageable"),
+		maintenanceKind(),
 		provisionKind(keyInspect, plan.PhaseInspect, "the ramdisk reports the hardware; the host reboots"),
 		inspectionKind(),
 		lldpKind(),

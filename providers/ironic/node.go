@@ -20,6 +20,7 @@ type node struct {
 	InstanceUUID         string              `json:"instance_uuid"`
 	Maintenance          bool                `json:"maintenance"`
 	MaintenanceReason    string              `json:"maintenance_reason"`
+	Fault                string              `json:"fault"`
 	LastError            string              `json:"last_error"`
 	Reservation          string              `json:"reservation"`
 	PowerState           string              `json:"power_state"`
@@ -47,7 +48,7 @@ func interfaceFields() []string {
 // four times as large.
 func nodeFields() string {
 	return strings.Join(append([]string{
-		"uuid", "name", "provision_state", "target_provision_state", "instance_uuid", "maintenance", "maintenance_reason", "last_error",
+		"uuid", "name", "provision_state", "target_provision_state", "instance_uuid", "maintenance", "maintenance_reason", "fault", "last_error",
 		"reservation", "power_state", "target_power_state", "driver", "driver_info", "properties", "resource_class", "owner", "lessee", "inspection_finished_at",
 	}, interfaceFields()...), ",")
 }

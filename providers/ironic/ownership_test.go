@@ -160,7 +160,7 @@ func TestMaintenanceAndMissingLink(t *testing.T) {
 	spec.Ports[1].Link = nil
 	l.sim.AddNode(spec)
 	p := l.plan()
-	if got := shown(p); len(got) != 2 || got[0] != "update ironic.port[eth1]" || got[1] != "[transition ironic.provision[provide]: foreign]" {
+	if got := shown(p); len(got) != 3 || got[0] != "update ironic.port[eth1]" || got[1] != "[update ironic.maintenance: foreign]" || got[2] != "[transition ironic.provision[provide]: foreign]" {
 		t.Fatalf("plan %v", got)
 	}
 	if f := l.step(p.Steps[0]); f != nil {

@@ -64,8 +64,8 @@ func decidePower(d plan.Decision) plan.Verdict {
 	default:
 		return plan.Nothing()
 	}
-	if d.Owner.Maintenance {
-		step.Blocked = &plan.Block{Rule: plan.RuleForeign, Text: "node " + d.Target.Name() + " is in maintenance"}
+	if b := maintenanceHolds(d); b != nil {
+		step.Blocked = b
 	}
 	return plan.Verdict{Step: step}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -49,13 +50,22 @@ const (
 	provideStep = systemIronic + "." + kindProvision + "[" + keyProvide + "]"
 )
 
+// manageStep is the leg that also recovers.
+const manageStep = systemIronic + "." + kindProvision + "[" + keyManage + "]"
+
 const (
 	inventoryAbsent  = "absent"
 	inventoryPresent = "present"
+	inventoryNewer   = "newer than " // and the time at which the inspection of the old one finished
 )
 
 func stateValue(s plan.ProvisionState) plan.Value {
 	return plan.Obj(map[string]plan.Value{"provision_state": plan.Str(string(s))})
+}
+
+// manageValue also has the maintenance flag, which a recovery clears.
+func manageValue(s plan.ProvisionState, maintenance bool) plan.Value {
+	return plan.Obj(map[string]plan.Value{"provision_state": plan.Str(string(s)), "maintenance": plan.Bool(maintenance)})
 }
 
 func inspectValue(s plan.ProvisionState, inventory string) plan.Value {
@@ -99,6 +109,16 @@ func (w walk) decide(d plan.Decision) plan.Verdict {
 	step := &plan.Step{Action: plan.ActionTransition, Reason: plan.ReasonState, Before: w.before(w.from), After: w.wanted()}
 	name := d.Target.Name()
 	m := w.in(state)
+	switch {
+	case w.verb != keyInspect || m == await:
+	case d.Scope.Parameters.SkipInspection:
+		return plan.Nothing() // the checks say so
+	case plan.Text(d.Live.Value, "inventory") != inventoryPresent || m == stay:
+	case !d.Scope.Parameters.ForceInspection:
+		return plan.Nothing()
+	default:
+		return w.afresh(d, state, m)
+	}
 	switch m {
 	case stay:
 		return plan.Nothing()
@@ -112,28 +132,50 @@ func (w walk) decide(d plan.Decision) plan.Verdict {
 		step.Action, step.Reason, step.Before = plan.ActionWait, plan.ReasonPending, w.before(state)
 		step.Because = []string{"provision_state is " + string(state)}
 	case send:
-		if w.verb == keyInspect && plan.Text(d.Live.Value, "inventory") == inventoryPresent {
-			return plan.Nothing()
-		}
 		step.Before = w.before(state)
+		if w.verb == keyManage && state == plan.StateCleanFailed && upkeepOf(d).on {
+			step.Before, step.After = manageValue(state, true), manageValue(w.target, false)
+			step.Because = []string{"provision_state is " + string(state), "maintenance"}
+		}
 	case missing:
 		if state != absent {
 			step.Because = []string{"provision_state is " + string(state)}
 		}
 	}
+	if w.verb == keyInspect {
+		step.Budget = inspectBudget(d)
+	}
 	step.Blocked = w.barrier(d, m)
 	return plan.Verdict{Step: step}
 }
 
+// afresh is the leg for a node that has an inventory, when the operator wants a
+// new one: it is newer than the one at hand.
+func (w walk) afresh(d plan.Decision, state plan.ProvisionState, m move) plan.Verdict {
+	if m == missing {
+		state = w.from
+	}
+	at := plan.Text(d.Live.Value, "inspection_finished_at")
+	step := &plan.Step{Action: plan.ActionTransition, Reason: plan.ReasonForced, Because: []string{"force_inspection"}, Budget: inspectBudget(d)}
+	step.Before, step.After = inspectValue(state, inventoryPresent), inspectValue(w.target, inventoryNewer+at)
+	step.Blocked = w.barrier(d, m)
+	return plan.Verdict{Step: step}
+}
+
+// inspectBudget gives every attempt its own deadline.
+func inspectBudget(d plan.Decision) plan.Duration {
+	return plan.Duration(d.Target.Ironic.InspectDeadline) * plan.Duration(attempts(d.Scope, d.Target))
+}
+
 // barrier says what keeps the leg from running although the state allows it.
 func (w walk) barrier(d plan.Decision, m move) *plan.Block {
-	if d.Owner.Maintenance {
-		return &plan.Block{Rule: plan.RuleForeign, Text: "node " + d.Target.Name() + " is in maintenance: Ironic ignores a ramdisk then, and the step would hang. Clear it when whoever set it agrees"}
+	if b := maintenanceHolds(d); b != nil {
+		return b
 	}
 	if s := earlierBlocked(d); s != nil {
 		return &plan.Block{Rule: s.Blocked.Rule, Text: s.Address.Local() + " comes first and is blocked: " + s.Blocked.Text}
 	}
-	if w.verb == keyProvide && m == send && d.Planned(inspectStep) == nil {
+	if w.verb == keyProvide && m != await && d.Live.Presence == plan.Present && d.Planned(inspectStep) == nil {
 		// The inventory is at hand: the gate is decided now, not in apply.
 		for _, c := range evidence(d) {
 			if !proven(c) {
@@ -184,13 +226,16 @@ func (c *Client) runProvision(ctx context.Context, r run) plan.Result {
 	if f != nil {
 		return plan.Failed(f)
 	}
+	if r.memo[memoRecover] != "" || w.verb == keyManage && n.ProvisionState == plan.StateCleanFailed {
+		return r.recovered(ctx, n, w)
+	}
 	sent := r.memo[memoSent] != "" || r.step.Action == plan.ActionWait
 	switch {
 	case w.under(n.ProvisionState):
-		return again(r.memo, progress(n), true)
+		return carrying(again(r.memo, progress(n), true), r.memo)
 	case n.ProvisionState == w.target && w.verb != keyInspect:
 		return r.arrived(n, sent)
-	case n.ProvisionState == w.target:
+	case n.ProvisionState == w.target && !(r.forced() && !sent):
 		inv, f := r.service.inventory(ctx, n)
 		if f != nil {
 			return plan.Failed(f)
@@ -198,17 +243,34 @@ func (c *Client) runProvision(ctx context.Context, r run) plan.Result {
 		if inv != nil || sent {
 			return r.arrived(n, sent) // without an inventory the read-back says so
 		}
+	case sent && n.ProvisionState == w.failed && attempt(r.memo) < attempts(r.scope, r.target):
+		return r.recovered(ctx, n, w)
 	case sent:
-		return plan.Failed(r.service.strayed(ctx, n, w))
+		return plan.Failed(r.service.strayed(ctx, n, w).With("attempts", strconv.Itoa(attempt(r.memo))))
 	}
 	if w.in(n.ProvisionState) != send {
 		return plan.Failed(plan.NewFault(plan.CodeIronicUnexpected, "node %s is in state %q: %s cannot be sent there", n.Name, n.ProvisionState, w.verb))
 	}
-	_, f = r.service.call(ctx, http.MethodPut, "nodes/"+url.PathEscape(n.UUID)+"/states/provision", map[string]any{"target": w.verb}, nil)
-	if f != nil {
-		return plan.Failed(f.With("node", n.Name).With("provision_state", string(n.ProvisionState)).With("reservation", n.Reservation))
+	if f := r.service.provision(ctx, n, w.verb); f != nil {
+		return plan.Failed(f)
 	}
-	return again(nil, w.verb+" was accepted", true)
+	return carrying(again(nil, w.verb+" was accepted", true), r.memo)
+}
+
+// recovered goes on with a recovery; a leg other than manage itself then begins
+// its next attempt.
+func (r run) recovered(ctx context.Context, n *node, w walk) plan.Result {
+	res := r.recover(ctx, n)
+	if res.Outcome != plan.OutcomeDone || w.verb == keyManage {
+		return res
+	}
+	next := plan.Memo{memoAttempt: strconv.Itoa(attempt(r.memo) + 1)}
+	return plan.Wait(0, "recovered; attempt "+next[memoAttempt]+" of "+strconv.Itoa(attempts(r.scope, r.target))+" follows", next).Closing()
+}
+
+// forced reports whether the operator asked for a fresh inspection.
+func (r run) forced() bool {
+	return strings.HasPrefix(plan.Text(r.step.After, "inventory"), inventoryNewer)
 }
 
 // arrived ends the leg once the lock is free too: the next call would meet it.

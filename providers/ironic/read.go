@@ -292,7 +292,12 @@ func (v *view) live(t *plan.Target, r plan.Resource) plan.Live {
 		return plan.LiveValue(livePortgroup(v.groups[n.UUID][0]))
 	case kindPower:
 		return plan.LiveValue(powerValue(n.PowerState))
+	case kindMaintenance:
+		return plan.LiveValue(n.upkeep().value())
 	case kindProvision:
+		if r.Address.Key == keyManage {
+			return plan.LiveValue(manageValue(n.ProvisionState, n.Maintenance))
+		}
 		if r.Address.Key != keyInspect {
 			return plan.LiveValue(stateValue(n.ProvisionState))
 		}
@@ -302,16 +307,28 @@ func (v *view) live(t *plan.Target, r plan.Resource) plan.Live {
 		return plan.LiveFault(presence(i.fault), i.fault)
 	}
 	switch {
-	case r.Address.Kind == kindProvision && i.inventory == nil:
-		return plan.LiveValue(inspectValue(n.ProvisionState, inventoryAbsent))
 	case r.Address.Kind == kindProvision:
-		return plan.LiveValue(inspectValue(n.ProvisionState, inventoryPresent))
+		return plan.LiveValue(liveInspection(n, i.inventory, plan.Text(r.Want, "inventory")))
 	case i.inventory == nil:
 		return plan.LiveAbsent()
 	case r.Address.System == systemCheck:
 		return plan.LiveValue(liveCheck(newJudge(t, i.inventory).find(r.Address)))
 	}
 	return plan.LiveFault(plan.Unreadable, plan.NewFault(plan.CodeInternal, "%s: there is no such kind", r.Address))
+}
+
+// liveInspection also answers whether the inventory is newer than the one that a
+// step was planned on.
+func liveInspection(n *node, inv *inventory, want string) plan.Value {
+	state := inventoryPresent
+	if inv == nil {
+		state = inventoryAbsent
+	} else if at, ok := strings.CutPrefix(want, inventoryNewer); ok && n.InspectionFinishedAt != at {
+		state = want
+	}
+	return plan.Obj(map[string]plan.Value{
+		"provision_state": plan.Str(string(n.ProvisionState)), "inventory": plan.Str(state), "inspection_finished_at": textOrNull(n.InspectionFinishedAt),
+	})
 }
 
 // liveNode also guards against a device that Ironic knows under another name:

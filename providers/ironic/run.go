@@ -9,6 +9,7 @@ import (
 // run is one exchange of one step.
 type run struct {
 	service *service
+	scope   *plan.Scope
 	target  *plan.Target
 	step    *plan.Step
 	memo    plan.Memo
@@ -25,7 +26,7 @@ func (c *Client) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo 
 	if f != nil {
 		return plan.Failed(f)
 	}
-	r := run{service: s, target: t, step: step, memo: memo}
+	r := run{service: s, scope: sc, target: t, step: step, memo: memo}
 	switch step.Address.KindName() {
 	case systemIronic + "." + kindNode:
 		return c.runNode(ctx, r)
@@ -35,6 +36,8 @@ func (c *Client) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo 
 		return c.runPort(ctx, r)
 	case systemIronic + "." + kindProvision:
 		return c.runProvision(ctx, r)
+	case systemIronic + "." + kindMaintenance:
+		return c.runMaintenance(ctx, r)
 	case systemIronic + "." + kindPower:
 		return c.runPower(ctx, r)
 	case systemCheck + "." + kindInspection, systemCheck + "." + kindLLDP:

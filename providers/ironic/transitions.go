@@ -18,6 +18,9 @@ const (
 type walk struct {
 	verb   string
 	target plan.ProvisionState
+	// failed is where the verb leads when it does not succeed, and from where another
+	// attempt may be made; "" for manage, which falls back to enroll.
+	failed plan.ProvisionState
 	// from is the state that the verb is sent in when nothing failed before; the
 	// state that earlier steps of a plan lead to.
 	from plan.ProvisionState
@@ -30,8 +33,7 @@ type walk struct {
 const absent plan.ProvisionState = ""
 
 // walks is the whole state table of this package, one column for each leg. The
-// legality of the verbs is Ironic's; that clean failed is refused is this
-// version's limit; that deploy failed and error are left to people is the
+// legality of the verbs is Ironic's; that deploy failed and error are left to people is the
 // reference's rule.
 func walks() map[string]walk {
 	manage, inspect, provide := map[plan.ProvisionState]move{}, map[plan.ProvisionState]move{}, map[plan.ProvisionState]move{}
@@ -47,7 +49,7 @@ func walks() map[string]walk {
 	row(plan.StateInspectFailed, send, missing, missing)
 	row(plan.StateCleaning, stay, stay, await)
 	row(plan.StateCleanWait, stay, stay, await)
-	row(plan.StateCleanFailed, refuse, stay, refuse)
+	row(plan.StateCleanFailed, send, missing, missing)
 	row(plan.StateCleanHold, refuse, stay, refuse)
 	row(plan.StateAvailable, stay, stay, stay)
 	row(plan.StateAdoptFailed, human, human, human)
@@ -58,8 +60,8 @@ func walks() map[string]walk {
 	}
 	return map[string]walk{
 		keyManage:  {verb: keyManage, target: plan.StateManageable, from: plan.StateEnroll, states: manage},
-		keyInspect: {verb: keyInspect, target: plan.StateManageable, from: plan.StateManageable, states: inspect},
-		keyProvide: {verb: keyProvide, target: plan.StateAvailable, from: plan.StateManageable, states: provide},
+		keyInspect: {verb: keyInspect, target: plan.StateManageable, failed: plan.StateInspectFailed, from: plan.StateManageable, states: inspect},
+		keyProvide: {verb: keyProvide, target: plan.StateAvailable, failed: plan.StateCleanFailed, from: plan.StateManageable, states: provide},
 	}
 }
 
@@ -89,8 +91,6 @@ func (w walk) under(s plan.ProvisionState) bool { return w.in(s) == await }
 // bring further.
 func stuck(n string, s plan.ProvisionState) string {
 	switch s { //nolint:exhaustive // the states that walks refuses
-	case plan.StateCleanFailed:
-		return "node " + n + " is clean failed, and this version of enroll does not recover that: look at its last_error, clear the maintenance flag if cleaning set it (baremetal node maintenance unset " + n + "), then baremetal node manage " + n + " and plan again"
 	case plan.StateCleanHold:
 		return "node " + n + " is held in cleaning by a hold step: baremetal node unhold " + n + " when whoever held it agrees"
 	}

@@ -7,14 +7,6 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// allStates are the provision states that the model knows.
-func allStates() []plan.ProvisionState {
-	return append([]plan.ProvisionState{
-		absent, plan.StateEnroll, plan.StateVerifying, plan.StateManageable, plan.StateAvailable, plan.StateInspecting, plan.StateInspectWait, plan.StateInspectFailed,
-		plan.StateCleaning, plan.StateCleanWait, plan.StateCleanFailed, plan.StateCleanHold, plan.StateDeployFailed, plan.StateError, plan.StateAdoptFailed,
-	}, ownedStates()...)
-}
-
 // The table is total, agrees with the model about whose a node is, and only
 // ever sends a verb where Ironic takes it.
 func TestStateTable(t *testing.T) {
@@ -24,10 +16,10 @@ func TestStateTable(t *testing.T) {
 		keyProvide: {plan.StateManageable},
 	}
 	for verb, w := range walks() {
-		if len(w.states) != len(allStates()) {
-			t.Errorf("%s: the table has %d states, the model %d", verb, len(w.states), len(allStates()))
+		if len(w.states) != len(walkStates()) {
+			t.Errorf("%s: the table has %d states, the model %d", verb, len(w.states), len(walkStates()))
 		}
-		for _, s := range allStates() {
+		for _, s := range walkStates() {
 			m, known := w.states[s]
 			if !known {
 				t.Errorf("%s: nothing is said about %q", verb, s)
@@ -52,10 +44,28 @@ func TestStateTable(t *testing.T) {
 			t.Errorf("%s does not start in %q", verb, w.from)
 		}
 		// What a step promises must not be true before it ran.
-		for _, s := range allStates() {
+		for _, s := range walkStates() {
 			if m := w.in(s); (m == send || m == await || m == missing) && plan.Satisfies(w.wanted(), w.before(s)) {
 				t.Errorf("%s in %q is satisfied before it ran", verb, s)
 			}
+		}
+	}
+}
+
+// What is explained has a row for each state that the model knows, each with its
+// reason.
+func TestWalkTable(t *testing.T) {
+	rows := WalkTable()
+	if len(rows) != 31 { // the 30 states of API 1.115, and no node
+		t.Errorf("%d rows", len(rows))
+	}
+	for _, r := range rows {
+		own := plan.Own("n", r.State, "", false)
+		switch {
+		case r.Why == "" || r.Manage == "" || r.Inspect == "" || r.Provide == "":
+			t.Errorf("%+v lacks something", r)
+		case r.State != absent && own.Owned && r.Manage+r.Inspect+r.Provide != "---":
+			t.Errorf("%+v, and the node is owned", r)
 		}
 	}
 }
