@@ -80,6 +80,11 @@ func (d *draft) hostAddress(a ipAddress, at string) netip.Addr {
 func (d *draft) bmcInterface(i netInterface) {
 	at := d.world.client.page("dcim/interfaces", i.ID)
 	d.BMCInterface = i.Name
+	if d.world.contexts[d.ID].ironic.frontend(i) {
+		d.gap(plan.CodeIntentInvalid, at, "the oob_ip of %s is on %s, which is an interface of the frontend network and no BMC's", d.Name, i.Name).
+			hint("Assign the address to the BMC's interface of %s.", d.Name)
+		return
+	}
 	if !*i.MgmtOnly {
 		d.warn(plan.CodeIntentInvalid, at, "interface %s of %s has the out-of-band address and is not marked management only", i.Name, d.Name).
 			hint("Mark the interface as management only.")

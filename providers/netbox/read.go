@@ -257,7 +257,10 @@ func (w *world) readFar(ctx context.Context, enrolled []device) error {
 				continue
 			}
 			for _, e := range i.Endpoints {
-				ports, switches = append(ports, e.ID), append(switches, e.Device.id())
+				ports = append(ports, e.ID)
+				if id := e.Device.id(); id > 0 {
+					switches = append(switches, id)
+				}
 			}
 		}
 	}
@@ -304,7 +307,9 @@ func (w *world) readPlatforms(ctx context.Context) error {
 				continue
 			}
 			for _, e := range i.Endpoints {
-				ids = append(ids, e.Device.id())
+				if id := e.Device.id(); id > 0 {
+					ids = append(ids, id)
+				}
 			}
 		}
 	}

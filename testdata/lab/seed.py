@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Fills an empty NetBox with the lab's site: racks, switches, a patch panel, the servers of fleet.py.
+A second site, odd1, has twelve devices that are each recorded with one mistake, and two of one name.
 
-usage: ENROLL_LAB_NETBOX_TOKEN=TOKEN seed.py URL
+usage: ENROLL_LAB_NETBOX_TOKEN=TOKEN seed.py URL [--missing]
+
+With --missing the site odd1 is added to a NetBox that has the rest already, and nothing is done when it is there.
 
 Lists are posted whole and answered in order, so ids are taken by position. Only the
 standard library.
@@ -160,12 +163,98 @@ def cables(device_ids, interface_ids):
     make('dcim/cables', rows)
 
 
+def find(path, query):
+    request = urllib.request.Request('%s/api/%s/?%s' % (URL, path, query), headers={'Authorization': 'Bearer ' + TOKEN})
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        return json.loads(answer.read())['results']
+
+
+def planted():
+    """The site odd1. The numbers are those of the test that wants a fault for each mistake."""
+    numbers = range(1, 13)
+
+    def name(n):
+        return 'odd-%02d' % n
+
+    def mac(n, k):
+        return '02:0d:d0:00:%02x:%02x' % (n, k)
+
+    role, = find('dcim/device-roles', 'slug=gpu-compute')
+    leaf, = find('dcim/device-roles', 'slug=leaf')
+    maker, = find('dcim/manufacturers', 'slug=lab-systems')
+    site, = make('dcim/sites', [{'name': 'Odd 1', 'slug': 'odd1', 'status': 'active'}])
+    rack, = make('dcim/racks', [{'name': 'o01', 'site': site, 'u_height': 48, 'status': 'active'}])
+    tenants = make('tenancy/tenants', [{'name': t, 'slug': t} for t in ('odd-a', 'odd-b')])
+    kind, blank, switch = make('dcim/device-types', [
+        {'manufacturer': maker['id'], 'model': 'Odd GPU', 'slug': 'odd-gpu', 'u_height': 1, 'custom_fields': {'gpu_type': 'H100'}},
+        {'manufacturer': maker['id'], 'model': 'Odd blank', 'slug': 'odd-blank', 'u_height': 1},
+        {'manufacturer': maker['id'], 'model': 'Odd leaf', 'slug': 'odd-leaf', 'u_height': 1}])
+
+    def server(n):
+        row = {'name': name(n), 'role': role['id'], 'device_type': blank if n == 12 else kind, 'site': site, 'rack': rack,
+               'serial': 'ODD%02d' % n, 'status': 'planned' if n == 7 else 'staged', 'position': 2 * n - 1, 'face': 'front',
+               'local_context_data': {'ironic_settings': {'bond': {'mode': '802.3ad'}}}}
+        if n == 6:  # a block ztp without a section infiniband
+            row['local_context_data']['ztp'] = {}
+        if n == 8:  # in the rack, nobody knows where
+            del row['position'], row['face']
+        return row
+
+    twins = [{'name': 'odd-twin', 'role': role['id'], 'device_type': kind, 'site': site, 'status': 'staged', 'tenant': t} for t in tenants]
+    made = make('dcim/devices', [server(n) for n in numbers] + twins + [
+        {'name': 'odd-leaf', 'role': leaf['id'], 'device_type': switch, 'site': site, 'rack': rack, 'position': 42, 'face': 'front', 'status': 'active'}])
+    ids, switch_id = by(numbers, made), made[-1]
+
+    rows = [{'device': switch_id, 'name': 'Port-Channel%d' % n, 'type': 'lag'} for n in numbers]
+    lags = by(numbers, make('dcim/interfaces', rows))
+
+    def lag(n, k):
+        return None if (n, k) == (3, 2) else lags[n]  # the LAG of one port is missing
+
+    ends = [(n, k) for n in numbers for k in (1, 2)] + [(10, 3)]
+    ports = by(ends, make('dcim/interfaces', [
+        {'device': switch_id, 'name': 'Ethernet%d/%d' % (k, n), 'type': FRONTEND_TYPE, 'lag': lag(n, k) if k < 3 else None} for n, k in ends]))
+    nics = [(n, k) for n in numbers for k in (0, 1, 2)]
+
+    def nic(n, k):
+        row = {'device': ids[n], 'name': ('bmc', 'eth0', 'eth1')[k], 'type': FRONTEND_TYPE if k else '1000base-t', 'mgmt_only': not k}
+        if (n, k) == (11, 2):
+            k = 1  # the MAC of the other NIC
+        if (n, k) != (4, 0):
+            row['mac_address'] = mac(n, k)
+        return row
+
+    interface = by(nics, make('dcim/interfaces', [nic(n, k) for n, k in nics]))
+    # A MAC that was carried over and never marked primary.
+    make('dcim/mac-addresses', [{'mac_address': mac(4, 0), 'assigned_object_type': 'dcim.interface', 'assigned_object_id': interface[4, 0]}])
+    addresses = make('ipam/ip-addresses', [
+        {'address': '203.0.113.%d/24' % (10 + n), 'status': 'active', 'assigned_object_type': 'dcim.interface',
+         'assigned_object_id': interface[n, 1 if n == 5 else 0]} for n in numbers])
+    send('PATCH', 'dcim/devices', [{'id': ids[n], 'oob_ip': address} for n, address in zip(numbers, addresses)])
+
+    def end(number):
+        return {'object_type': 'dcim.interface', 'object_id': number}
+
+    def cable(n, k):
+        far = [end(ports[{(1, 2): (2, 2), (2, 2): (1, 2)}.get((n, k), (n, k))])]  # the second cables of 1 and 2 are swapped
+        if (n, k) == (10, 1):
+            far.append(end(ports[10, 3]))
+        return {'a_terminations': [end(interface[n, k])], 'b_terminations': far, 'status': 'planned' if (n, k) == (9, 1) else 'connected'}
+
+    make('dcim/cables', [cable(n, k) for n in numbers for k in (1, 2)])
+
+
 def main():
+    if sys.argv[2:] == ['--missing']:
+        if not find('dcim/sites', 'slug=odd1'):
+            planted()
+        return
     kinds = organisation()
     device_ids = devices(kinds)
     interface_ids = interfaces(device_ids)
     addresses(kinds['site'], device_ids, interface_ids)
     cables(device_ids, interface_ids)
+    planted()
 
 
 if __name__ == '__main__':
