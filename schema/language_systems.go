@@ -86,7 +86,7 @@ func dhcpBlock() *block {
 				doc: "What is appended to the device's name for the reservation's host and file name.", effect: "dhcp.reservation"},
 			{name: "subnets", typ: textListType, required: true, check: isSubnet, example: `["192.0.2.0/24"]`, since: version01,
 				doc: "The networks that the server serves for BMCs.", effect: "an address outside of them is refused"},
-			{name: "settle", typ: durationType, fallback: "2s", min: "0s", max: "10m", unit: "duration", example: `"2s"`, since: version01,
+			{name: "settle", typ: durationType, fallback: "3s", min: "0s", max: "10m", unit: "duration", example: `"3s"`, since: version01,
 				doc: "The pause before the service's health is looked at a second time.", effect: "dhcp.service"},
 			{name: "config", typ: textType, check: isRemoteFile, fallbackDoc: "by `service` and `family`: `/etc/kea/kea-dhcp4.conf`, `/etc/dhcp/dhcpd.conf`, `/etc/dnsmasq.conf`", example: `"/etc/kea/kea-dhcp4.conf"`, since: version01,
 				doc: "The absolute path of the server's main configuration file. It is read for subnets, pools and hosts, checked before a restart (Kea, ISC), and never written.", effect: "dhcp.reservation, dhcp.service"},

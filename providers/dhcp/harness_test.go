@@ -148,6 +148,8 @@ func device(n int) *plan.Intent {
 	}
 }
 
+func addr(a [4]byte) netip.Addr { return netip.AddrFrom4(a) }
+
 func mac(n int) plan.MAC { return plan.MAC{2, 0, 0x5e, 0x10, 0, byte(n)} }
 
 func entry(d *plan.Intent) dhcp.Entry {

@@ -189,7 +189,7 @@ func (p *Provider) Applying(planID string, lockTimeout time.Duration) {
 const (
 	defaultPort     = 22
 	defaultDeadline = 120 * time.Second // the reference workflow's, for each of the four
-	defaultSettle   = 2 * time.Second
+	defaultSettle   = 3 * time.Second   // some die two seconds after their start
 
 	defaultKeepalive   = 15 * time.Second
 	defaultLockTimeout = 10 * time.Minute

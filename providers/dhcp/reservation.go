@@ -74,7 +74,7 @@ func rival(sc *plan.Scope, t *plan.Target, e Entry) *plan.Fault {
 			what = "MAC " + e.MAC.String()
 		case o.OOB.Unmap() == e.Address:
 			what = "address " + e.Address.String()
-		case entryName(t.Site.DHCP, o.Name) == e.Name:
+		case lowerASCII(o.Name) == lowerASCII(t.Intent.Name): // the only way to one file name, see entryName
 			what = "name " + e.Name
 		default:
 			continue

@@ -239,6 +239,11 @@ func (c *conn) exec(channel ssh.Channel, command string, signalled <-chan struct
 		}
 		c.s.locked(func() { r = c.s.login(command) })
 	}
+	if r.hangs {
+		c.s.recorder.End(rec)
+		<-c.ended
+		return
+	}
 	rec.Status = r.status
 	if kind == exchange.HalfBody {
 		r.stdout = r.stdout[:len(r.stdout)/2]

@@ -1,0 +1,258 @@
+package dhcp_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/dhcp/dhcptest"
+	"github.com/enroll-dev/enroll/providers/exchange"
+)
+
+// TestDaemonFaults are servers that do not do what they were told, and disks and
+// people that get in the way. After each the former state is served, the report
+// says both outcomes, and the next run converges once the cause is gone.
+func TestDaemonFaults(t *testing.T) {
+	set := func(change func(*dhcptest.Behaviour)) func(*scene) {
+		return func(s *scene) { s.srv.Set(change) }
+	}
+	for _, c := range []struct {
+		name     string
+		services string
+		arrange  func(*scene)
+		code     plan.Code
+		words    []string
+		dead     bool // the server is down afterwards: nothing could bring it back
+	}{
+		{"the server refuses what its check passed", "kea isc", set(func(m *dhcptest.Behaviour) { m.Refuses = mac(1) }),
+			plan.CodeDHCPUnhealthy, []string{"restored: ", "the former files stand again and the unit is active"}, false},
+		{"it dies two seconds later", "dnsmasq kea isc", set(func(m *dhcptest.Behaviour) { m.DiesOf = mac(1) }),
+			plan.CodeDHCPUnhealthy, []string{"the former files stand again and the unit is active"}, false},
+		{"the reload says ok and nobody is served", "kea", set(func(m *dhcptest.Behaviour) { m.DeafTo = mac(1) }),
+			plan.CodeDHCPUnhealthy, []string{"without a DHCP socket", "the former files stand again and the unit is active"}, false},
+		{"it dies whatever it is given", "dnsmasq kea isc", set(func(m *dhcptest.Behaviour) { m.DieOnReload = true }),
+			plan.CodeDHCPUnhealthy, []string{"NO HOST OF THIS SITE IS SERVED", "sudo systemctl restart", "journalctl"}, true},
+		{"it does not come back from a restart", "isc", set(func(m *dhcptest.Behaviour) { m.HangRestart = true }),
+			plan.CodeDHCPUnreachable, []string{"did not end within"}, true},
+		{"the disk is full", "dnsmasq kea isc", set(func(m *dhcptest.Behaviour) { m.Full = true }),
+			plan.CodeDHCPTransfer, []string{"free bytes: 0"}, false},
+		{"the disk is full at close", "dnsmasq kea isc", set(func(m *dhcptest.Behaviour) { m.FullAtClose = true }),
+			plan.CodeDHCPTransfer, []string{"close"}, false},
+		{"nothing can be written", "dnsmasq kea isc", set(func(m *dhcptest.Behaviour) { m.ReadOnly = true }),
+			plan.CodeDHCPTransfer, []string{"writing to"}, false},
+		{"the folder became a link", "dnsmasq kea isc", set(func(m *dhcptest.Behaviour) { m.SymlinkFolder = true }),
+			plan.CodeDHCPForeignFile, []string{"symbolic link"}, false},
+		{"sudo lets nothing", "dnsmasq isc", set(func(m *dhcptest.Behaviour) { m.NoSudo = true }),
+			plan.CodeDHCPCommand, []string{"NOPASSWD: /usr/bin/systemctl re"}, false},
+		{"the control agent does not run", "kea", set(func(m *dhcptest.Behaviour) { m.NoControl = true }),
+			plan.CodeDHCPCommand, []string{"control channel", "kea-ctrl-agent"}, false},
+		{"somebody's file breaks the configuration", "kea isc", func(s *scene) {
+			main := s.scope.Site.DHCP.Config
+			text, _ := s.srv.ReadFile(main)
+			s.srv.PutFile(main, strings.Replace(text, "{", "{{", 1), 0o644)
+		}, plan.CodeDHCPRefused, []string{"refuses its configuration"}, false},
+	} {
+		for _, service := range strings.Fields(c.services) {
+			t.Run(service+"/"+c.name, func(t *testing.T) {
+				s := arrange(t, service, 1)
+				s.scope.Site.DHCP.Timeouts.Command, s.scope.Site.DHCP.Settle = 2*time.Second, 3*time.Second
+				s.p = s.connect()
+				main, _ := s.srv.ReadFile(s.scope.Site.DHCP.Config)
+				before := strings.Join(s.srv.Files(), " ")
+				starts := s.srv.Starts()
+				c.arrange(s)
+				f := s.converge(s.p)
+				s.wantFault(f, c.code, c.words...)
+				if !c.dead {
+					if got, _ := s.srv.Lease(s.old.MAC); !s.srv.Serving() || got != s.old.Address {
+						t.Errorf("the former reservation is served with %v", got)
+					}
+				}
+				if f.Code == plan.CodeDHCPUnhealthy && !c.dead {
+					if at, want := s.file(s.old); mustRead(s, at) != want {
+						t.Error("the former file does not stand there")
+					}
+					_ = s.p.Close(t.Context())
+					if got := strings.Join(s.srv.Files(), " "); got != before {
+						t.Errorf("the folder holds %q, before %q", got, before)
+					}
+					if s.srv.Pending() {
+						t.Error("the marker stays although everything was undone")
+					}
+				}
+				if n := s.srv.Starts() - starts; n > 4 {
+					t.Errorf("%d starts: systemd would have refused", n)
+				}
+				s.srv.Set(func(m *dhcptest.Behaviour) { *m = dhcptest.Behaviour{} })
+				s.srv.PutFile(s.scope.Site.DHCP.Config, main, 0o644)
+				s.later()
+				if c.dead && service != "isc" { // a server that is down is a person's; dhcpd's restart starts it
+					s.srv.Start()
+				}
+				if f := s.converge(s.p); f != nil {
+					t.Fatalf("the next run: %v\n%s", f, strings.Join(f.EvidenceLines(), "\n"))
+				}
+				_ = s.p.Close(t.Context())
+				s.arrived("in the end")
+			})
+		}
+	}
+}
+
+func mustRead(s *scene, at string) string {
+	text, _ := s.srv.ReadFile(at)
+	return text
+}
+
+// TestStartLimit: systemd refuses a start because there were too many, and leaves
+// the server down. It is started again when the limit is over.
+func TestStartLimit(t *testing.T) {
+	s := arrange(t, "isc", 1)
+	for range 4 { // the fifth is the run's own… the sixth would be refused
+		s.srv.Restart()
+	}
+	s.clock.pass(-time.Second)
+	for range 5 {
+		if f := s.restartByHand(); f != "" {
+			break
+		}
+	}
+	if f := s.converge(s.p); f != nil && s.srv.Serving() {
+		t.Fatal(f)
+	}
+	s.later()
+	if f := s.converge(s.p); f != nil {
+		t.Fatal(f)
+	}
+	_ = s.p.Close(t.Context())
+	s.arrived("in the end")
+}
+
+// restartByHand is systemctl restart as the account may; what it says when it
+// fails.
+func (s *scene) restartByHand() string {
+	s.t.Helper()
+	if s.srv.Restart() {
+		return ""
+	}
+	return "failed"
+}
+
+// TestDeadAfterKill: dhcpd's unit says that it is active although dhcpd is gone;
+// Kea says that it is ready although nobody is served. Neither is believed.
+func TestDeadAfterKill(t *testing.T) {
+	for service, word := range map[string]string{"isc": "active (exited)", "kea": "failed (failed)", "dnsmasq": "failed (failed)"} {
+		s := arrange(t, service, 0)
+		s.srv.Kill()
+		s.wantFault(fault(s.look(s.p)), plan.CodeDHCPUnhealthy, word, "systemctl restart")
+	}
+}
+
+// TestRolledBackByTheNext: the run that changed the files is dead, and what it
+// left is not served. The next run knows what stood there before.
+func TestRolledBackByTheNext(t *testing.T) {
+	for _, service := range []string{"kea", "isc"} {
+		s := arrange(t, service, 1)
+		s.srv.Set(func(m *dhcptest.Behaviour) { m.Refuses = mac(1) })
+		pl := s.look(s.p)
+		for _, step := range pl.Steps[:len(pl.Steps)-1] { // all but the service
+			if f := s.step(s.p, step); f != nil {
+				t.Fatal(f)
+			}
+		}
+		s.later()
+		pl = s.look(s.p)
+		if addresses(pl) != "lon14/dhcp.service" {
+			t.Fatalf("planned %s", addresses(pl))
+		}
+		s.wantFault(s.apply(s.p, pl), plan.CodeDHCPUnhealthy, "restored: ", "the former files stand again and the unit is active")
+		if got, _ := s.srv.Lease(s.old.MAC); got != s.old.Address {
+			t.Errorf("%s: the former lease is %v", service, got)
+		}
+	}
+}
+
+// TestOneBadOfMany: an entry that the server's own check refuses stops its own
+// device and no other.
+func TestOneBadOfMany(t *testing.T) {
+	var devices []*plan.Intent
+	for n := 1; n <= 4; n++ {
+		devices = append(devices, device(n))
+	}
+	s := &scene{bench: newBench(t, dhcptest.Options{Service: "isc"}, devices...)}
+	// A host of that name stands where no look at the folder shows it.
+	s.srv.PutFile("/etc/dhcp/other.conf", "host gpu-003-bmc { }\n", 0o644)
+	main := s.scope.Site.DHCP.Config
+	text, _ := s.srv.ReadFile(main)
+	s.srv.PutFile(main, "include \"/etc/dhcp/other.conf\";\n"+text, 0o644)
+	pl := s.look(s.p)
+	done := make(chan string, len(devices))
+	for _, step := range pl.Steps[:4] {
+		go func() {
+			r := s.p.Run(t.Context(), s.scope, step, nil)
+			if r.Fault != nil && r.Fault.Code != plan.CodeDHCPRefused {
+				t.Errorf("%s: %v", step.Address, r.Fault)
+			}
+			if r.Fault != nil {
+				done <- step.Address.Device
+			} else {
+				done <- ""
+			}
+		}()
+	}
+	var refused []string
+	for range pl.Steps[:4] {
+		if name := <-done; name != "" {
+			refused = append(refused, name)
+		}
+	}
+	if strings.Join(refused, " ") != "gpu-003" {
+		t.Errorf("refused: %v", refused)
+	}
+	for _, step := range pl.Steps[4:] {
+		if f := s.step(s.p, step); f != nil {
+			t.Fatal(f)
+		}
+	}
+	for n, want := range map[int]bool{1: true, 2: true, 3: false, 4: true} {
+		if _, ok := s.srv.Lease(mac(n)); ok != want {
+			t.Errorf("device %d is served: %v", n, ok)
+		}
+	}
+}
+
+// TestOnce: five hundred reservations cost one lock and one restart.
+func TestOnce(t *testing.T) {
+	for _, service := range services {
+		b := newBench(t, dhcptest.Options{Service: service, HostKeys: hostKeys()[1:]}, fleet(100)...)
+		if f := b.converge(b.p); f != nil {
+			t.Fatal(f)
+		}
+		count := func(is func(exchange.Record) bool) int { return b.srv.Recorder().Count(is) }
+		told := count(func(r exchange.Record) bool {
+			return r.Mutating && (r.Method == "ssh.exec" || r.Method == "kea.control")
+		})
+		if told != 1 {
+			t.Errorf("%s was told %d times", service, told)
+		}
+		b.settled()
+	}
+}
+
+// fleet makes devices with addresses of two subnets.
+func fleet(n int) []*plan.Intent {
+	var out []*plan.Intent
+	for i := range n {
+		d := device(1)
+		d.Name, d.ID = "node-"+string(rune('a'+i/100))+string(rune('0'+i/10%10))+string(rune('0'+i%10)), int64(5000+i)
+		d.BMCMAC = plan.MAC{2, 0, 0x5e, 0x20, byte(i >> 8), byte(i)}
+		third := [4]byte{192, 0, 2, byte(1 + i%230)}
+		if i >= 230 {
+			third = [4]byte{10, byte(i >> 8), byte(i), 7}
+		}
+		d.OOB = addr(third)
+		out = append(out, d)
+	}
+	return out
+}

@@ -1,0 +1,211 @@
+package dhcp_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/dhcp"
+	"github.com/enroll-dev/enroll/providers/dhcp/dhcptest"
+	"github.com/enroll-dev/enroll/providers/exchange"
+)
+
+// pulse collects what a provider wants to do later, for tests that decide when.
+type pulse struct {
+	mu   sync.Mutex
+	next func()
+}
+
+func (h *pulse) after(_ time.Duration, f func()) func() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.next = f
+	return func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.next = nil
+		return true
+	}
+}
+
+func (h *pulse) beat() bool {
+	h.mu.Lock()
+	f := h.next
+	h.next = nil
+	h.mu.Unlock()
+	if f != nil {
+		f()
+	}
+	return f != nil
+}
+
+func (b *bench) as(owner string, h *pulse) *dhcp.Provider {
+	b.t.Helper()
+	p, err := dhcp.New(*b.scope.Site.DHCP, b.credentials(), dhcp.Options{
+		Owner: dhcp.Holder{Owner: owner, Host: "ops1", PID: 4711}, LockTimeout: 10 * time.Second, Now: b.clock.now, After: h.after,
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	p.Applying("plan-"+owner, 0)
+	b.t.Cleanup(func() { _ = p.Close(context.Background()) })
+	return p
+}
+
+// TestLock: two runs at once. The second waits, says for whom, and gives up with
+// the holder's name; it goes on when the first is through.
+func TestLock(t *testing.T) {
+	for _, service := range services {
+		b := newBench(t, dhcptest.Options{Service: service}, device(1), device(2))
+		first, second := b.as("anna", &pulse{}), b.as("ben", &pulse{})
+		steps := b.look(first).Steps
+		if f := b.step(first, steps[0]); f != nil {
+			t.Fatal(f)
+		}
+		r := second.Run(t.Context(), b.scope, steps[1], nil)
+		if r.Outcome != plan.OutcomeWait || !strings.Contains(r.Observed, "anna@ops1 (process 4711, plan plan-anna") {
+			t.Fatalf("%s: %+v", service, r)
+		}
+		b.clock.pass(11 * time.Second)
+		b.wantFault(second.Run(t.Context(), b.scope, steps[1], r.Memo).Fault, plan.CodeDHCPLockHeld, "anna@ops1", "waited: 1", "lease: 5m0s", "--break-dhcp-lock")
+		if got, there := b.srv.ReadFile(plan.Text(steps[1].After, "path")); there {
+			t.Errorf("%s: the second wrote %q", service, got)
+		}
+		for _, step := range steps[1:] {
+			if f := b.step(first, step); f != nil {
+				t.Fatal(f)
+			}
+		}
+		if holder, f := second.BreakLock(t.Context()); f != nil || holder.Token != "" {
+			t.Errorf("%s: after the first run the lock is held by %v, %v", service, holder, f)
+		}
+		b.settled()
+	}
+}
+
+// TestLockExpires: a holder that shows no sign of life for its lease is succeeded,
+// once, and that is said.
+func TestLockExpires(t *testing.T) {
+	b := newBench(t, dhcptest.Options{}, device(1))
+	alive := &pulse{}
+	dead, heir := b.as("anna", alive), b.as("ben", &pulse{})
+	steps := b.look(dead).Steps
+	if f := b.step(dead, steps[0]); f != nil {
+		t.Fatal(f)
+	}
+	for range 3 { // it lives
+		b.clock.pass(4 * time.Minute)
+		if !alive.beat() {
+			t.Fatal("no sign of life is under way")
+		}
+	}
+	if r := heir.Run(t.Context(), b.scope, steps[1], nil); !strings.Contains(r.Observed, "waits for the lock of anna") {
+		t.Fatalf("%+v", r)
+	}
+	b.clock.pass(6 * time.Minute) // it does not
+	r := heir.Run(t.Context(), b.scope, steps[1], nil)
+	if r.Outcome != plan.OutcomeWait || !strings.Contains(r.Observed, "anna@ops1") || !strings.Contains(r.Observed, "taken over") {
+		t.Fatalf("%+v", r)
+	}
+	if f := b.step(heir, steps[1]); f != nil {
+		t.Fatal(f)
+	}
+	b.settled()
+	// The dead one wakes up and finds out before it writes.
+	two := device(2)
+	b.scope.Targets = append(b.scope.Targets, &plan.Target{Site: b.scope.Site, Intent: two})
+	pl := b.look(dead)
+	b.wantFault(dead.Run(t.Context(), b.scope, pl.Steps[0], nil).Fault, plan.CodeDHCPLockHeld, "no longer this run's")
+	if _, there := b.srv.ReadFile(at("gpu-002-bmc")); there {
+		t.Error("it wrote without the lock")
+	}
+}
+
+// TestLockRace: of many that find an expired lock one alone gets it.
+func TestLockRace(t *testing.T) {
+	b := newBench(t, dhcptest.Options{}, device(1))
+	dead := b.as("anna", &pulse{})
+	steps := b.look(dead).Steps
+	if f := b.step(dead, steps[0]); f != nil {
+		t.Fatal(f)
+	}
+	b.clock.pass(time.Hour)
+	const n = 6
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	heirs := 0
+	for i := range n {
+		p := b.as(string(rune('b'+i)), &pulse{})
+		wait.Go(func() {
+			r := p.Run(context.Background(), b.scope, steps[1], nil)
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.Contains(r.Observed, "taken over") {
+				heirs++
+			} else if !strings.Contains(r.Observed, "waits for the lock") {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+	wait.Wait()
+	if heirs != 1 {
+		t.Errorf("%d took the lock over", heirs)
+	}
+}
+
+// TestBreakLock: a person gives somebody else's lock up, and is told whose it was.
+func TestBreakLock(t *testing.T) {
+	b := newBench(t, dhcptest.Options{}, device(1))
+	p := b.as("anna", &pulse{})
+	steps := b.look(p).Steps
+	if f := b.step(p, steps[0]); f != nil {
+		t.Fatal(f)
+	}
+	holder, f := b.p.BreakLock(t.Context())
+	if f != nil || holder.Owner != "anna" || holder.Plan != "plan-anna" {
+		t.Fatalf("%+v, %v", holder, f)
+	}
+	b.wantFault(p.Run(t.Context(), b.scope, steps[1], nil).Fault, plan.CodeDHCPLockHeld, "no longer this run's")
+	b.srv.PutFile(at(".enroll-lock"), "what is this\n", 0o644)
+	b.srv.Chown(at(".enroll-lock"), "enroll", 0o644)
+	if holder, f := b.p.BreakLock(t.Context()); f != nil || holder.Owner != "what is this" {
+		t.Errorf("a lock of nobody: %+v, %v", holder, f)
+	}
+}
+
+// TestTwoRuns: two whole runs for two devices at once. Both devices are served in
+// the end, whoever was first.
+func TestTwoRuns(t *testing.T) {
+	for _, service := range services {
+		b := newBench(t, dhcptest.Options{Service: service}, device(1), device(2))
+		var wait sync.WaitGroup
+		for n, p := range []*dhcp.Provider{b.connect(), b.connect()} {
+			scope := &plan.Scope{Site: b.scope.Site, Targets: b.scope.Targets[n : n+1]}
+			wait.Go(func() {
+				own := &bench{t: t, clock: b.clock, srv: b.srv, scope: scope}
+				for range 3 { // what moved meanwhile is planned again
+					if f := own.converge(p); f == nil {
+						return
+					} else if f.Code != plan.CodePlanStale {
+						t.Errorf("%s: %v", service, f)
+						return
+					}
+				}
+				t.Errorf("%s: a run does not end", service)
+			})
+		}
+		wait.Wait()
+		for n := 1; n <= 2; n++ {
+			if got, _ := b.srv.Lease(mac(n)); got != device(n).OOB {
+				t.Errorf("%s: device %d has the lease %v", service, n, got)
+			}
+		}
+		b.settled()
+		if n := b.srv.Recorder().Count(func(r exchange.Record) bool { return strings.Contains(r.Path, "taken over") }); n != 0 {
+			t.Error("a living run was succeeded")
+		}
+	}
+}
