@@ -31,7 +31,6 @@ func keaFlavour(v6 bool) flavour {
 		apply:      applyReload,
 		check:      func(config string) string { return "/usr/sbin/kea-dhcp" + family + " -t " + config },
 		socket:     socket,
-		check:      func(config string) string { return "/usr/sbin/kea-dhcp" + family + " -t " + config },
 		extension:  extension,
 		index:      index,
 		render:     renderKea,
