@@ -79,7 +79,7 @@ func TestLock(t *testing.T) {
 				t.Fatal(f)
 			}
 		}
-		if holder, f := second.BreakLock(t.Context()); f != nil || holder.Token != "" {
+		if holder, held, f := second.LockHolder(t.Context()); f != nil || held {
 			t.Errorf("%s: after the first run the lock is held by %v, %v", service, holder, f)
 		}
 		b.settled()
@@ -156,24 +156,22 @@ func TestLockRace(t *testing.T) {
 	}
 }
 
-// TestBreakLock: a person gives somebody else's lock up, and is told whose it was.
-func TestBreakLock(t *testing.T) {
+// TestLockBroken: a person gives a run's lock up; the run finds out before it writes.
+func TestLockBroken(t *testing.T) {
 	b := newBench(t, dhcptest.Options{}, device(1))
 	p := b.as("anna", &pulse{})
 	steps := b.look(p).Steps
 	if f := b.step(p, steps[0]); f != nil {
 		t.Fatal(f)
 	}
-	holder, f := b.p.BreakLock(t.Context())
-	if f != nil || holder.Owner != "anna" || holder.Plan != "plan-anna" {
-		t.Fatalf("%+v, %v", holder, f)
+	holder, held, f := b.p.LockHolder(t.Context())
+	if f != nil || !held || holder.Owner != "anna" || holder.Plan != "plan-anna" {
+		t.Fatalf("%+v, %v, %v", holder, held, f)
+	}
+	if f := b.p.BreakLock(t.Context(), holder); f != nil {
+		t.Fatal(f)
 	}
 	b.wantFault(p.Run(t.Context(), b.scope, steps[1], nil).Fault, plan.CodeDHCPLockHeld, "no longer this run's")
-	b.srv.PutFile(at(".enroll-lock"), "what is this\n", 0o644)
-	b.srv.Chown(at(".enroll-lock"), "enroll", 0o644)
-	if holder, f := b.p.BreakLock(t.Context()); f != nil || holder.Owner != "what is this" {
-		t.Errorf("a lock of nobody: %+v, %v", holder, f)
-	}
 }
 
 // TestTwoRuns: two whole runs for two devices at once. Both devices are served in
