@@ -65,7 +65,7 @@ func (w *world) sameAddress(in *plan.Intent, twins []ipAddress) {
 }
 
 func (w *world) clash(in *plan.Intent, what, value, device, iface, at string) {
-	in.Faults = append(in.Faults, plan.NewFault(plan.CodeIntentAmbiguous, "%s has the %s %s, and so has %s of %s", in.Name, what, value, clean(iface, 60), clean(device, 80)).
+	in.Faults = append(in.Faults, plan.NewFault(plan.CodeIntentAmbiguous, "%s has the %s %s, and so has %s of %s", clean(in.Name, 80), what, value, clean(iface, 60), clean(device, 80)).
 		With("device", in.Name).With("url", in.URL).With("other", at).WithHint("Correct the one of the two that is wrong."))
 }
 

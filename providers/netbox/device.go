@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/enroll-dev/enroll/plan"
 )
@@ -30,8 +31,16 @@ func (d *draft) warn(code plan.Code, url, format string, args ...any) remark {
 	return r
 }
 
+// remark says foreign names as printable text only, whatever stands in them.
 func (d *draft) remark(code plan.Code, url, format string, args []any) remark {
-	return remark{plan.NewFault(code, format, args...).With("device", d.Name).With("url", url)}
+	return remark{plan.NewFault(code, "%s", printable(format, args)).With("device", d.Name).With("url", url)}
+}
+
+// longestText is more than any summary has whose parts have a sensible length.
+const longestText = 1500
+
+func printable(format string, args []any) string {
+	return clean(fmt.Sprintf(format, args...), longestText)
 }
 
 // remark is a fault that is recorded already; it may be said more exactly.
@@ -43,7 +52,7 @@ func (r remark) with(key, value string) remark {
 }
 
 func (r remark) hint(format string, args ...any) remark {
-	r.fault = r.fault.WithHint(format, args...)
+	r.fault = r.fault.WithHint("%s", printable(format, args))
 	return r
 }
 
@@ -70,9 +79,9 @@ func (w *world) find(name string) (device, *plan.Fault) {
 	list := w.client.base + "/dcim/devices/"
 	switch {
 	case placeholder(name):
-		return device{}, plan.NewFault(plan.CodeIntentInvalid, "the device name %q is a placeholder, not a name", name).With("device", name).With("url", list)
+		return device{}, plan.NewFault(plan.CodeIntentInvalid, "the device name %q is a placeholder, not a name", clean(name, 80)).With("device", name).With("url", list)
 	case len(found) > 1:
-		f := plan.NewFault(plan.CodeDeviceAmbiguous, "site %s has %d devices with the name %s", w.slug, len(found), name).With("device", name).With("url", list)
+		f := plan.NewFault(plan.CodeDeviceAmbiguous, "site %s has %d devices with the name %s", w.slug, len(found), clean(name, 80)).With("device", name).With("url", list)
 		for _, other := range found {
 			f = f.With(fmt.Sprintf("device_%d", other.ID), w.client.page("dcim/devices", other.ID))
 		}
@@ -80,7 +89,7 @@ func (w *world) find(name string) (device, *plan.Fault) {
 	case len(found) == 1:
 		return found[0], nil
 	}
-	f := plan.NewFault(plan.CodeDeviceNotFound, "NetBox shows no device %s in site %s: it does not exist, or the token may not see it", name, w.slug).With("device", name).With("url", list)
+	f := plan.NewFault(plan.CodeDeviceNotFound, "NetBox shows no device %s in site %s: it does not exist, or the token may not see it", clean(name, 80), w.slug).With("device", name).With("url", list)
 	// NetBox's filter ignores case and gives such devices too; a plan must not be
 	// made for them.
 	for other := range w.devices {
@@ -153,6 +162,9 @@ func (d *draft) routed() bool {
 
 // gates are the status gate, the place and the identity.
 func (d *draft) gates() {
+	if strings.ContainsFunc(d.Name, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
+		d.gap(plan.CodeIntentInvalid, d.URL, "the device name %q holds characters that cannot be printed", d.Name).hint("Rename the device in NetBox.")
+	}
 	if !eligible(d.Status) {
 		d.gap(plan.CodeStatusNotEligible, d.URL, "%s has the status %s; only staged and active devices are enrolled", d.Name, d.Status)
 	}

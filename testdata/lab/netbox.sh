@@ -114,6 +114,14 @@ seed_netbox() {
   ENROLL_LAB_NETBOX_TOKEN=$NETBOX_TOKEN PYTHONDONTWRITEBYTECODE=1 "$PYTHON" "$LAB/seed.py" "$NETBOX_URL"
 }
 
+# seed_missing gives a NetBox that runs already the site that its seed got later.
+seed_missing() (
+  set -a
+  # shellcheck disable=SC1091 # made by up.sh
+  . "$RUN/env"
+  PYTHONDONTWRITEBYTECODE=1 exec "$PYTHON" "$LAB/seed.py" "$ENROLL_LAB_NETBOX_URL" --missing
+)
+
 # keep_seeded empties the change log, so that what is found there later was done by
 # a test, and leaves neither database nor cache behind.
 keep_seeded() {

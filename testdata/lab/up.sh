@@ -40,6 +40,9 @@ exec 3>&1
 began=$SECONDS
 one_at_a_time
 if running; then
+  find_python
+  LOG=$LOGS/netbox-seed.log
+  seed_missing >>"$LOG" 2>&1 || die "NetBox could not be given what its seed has now; see $LOG"
   say "lab: runs already; its variables are in $RUN/env"
   exit 0
 fi
