@@ -15,7 +15,7 @@ import (
 //nolint:gochecknoglobals // constant tables
 var (
 	deviceFields = []string{
-		"id", "name", "status", "role", "site", "device_type", "platform", "rack", "position", "parent_device",
+		"id", "name", "status", "role", "device_role", "site", "device_type", "platform", "rack", "position", "parent_device",
 		"serial", "oob_ip", "tags", "custom_fields", "config_context", "interface_count", "last_updated",
 	}
 	twinFields      = []string{"id", "name", "site"}
@@ -76,6 +76,7 @@ type device struct {
 	Name       *string `json:"name"` // NetBox allows devices without a name
 	Status     choice  `json:"status"`
 	Role       *ref    `json:"role"`
+	OldRole    *ref    `json:"device_role"` // the older spelling of role
 	Site       *ref    `json:"site"`
 	DeviceType *struct {
 		ID           int64  `json:"id"`
@@ -101,6 +102,9 @@ func (d *device) ident() int64 { return d.ID }
 func (d *device) check() error {
 	if d.ID <= 0 {
 		return errors.New("a device without id")
+	}
+	if d.Role == nil {
+		d.Role = d.OldRole
 	}
 	missing := func(field string) error { return fmt.Errorf("device %d: %s is missing", d.ID, field) }
 	switch {
