@@ -25,6 +25,7 @@ import (
 
 	"github.com/enroll-dev/enroll/cmd/enroll/lab"
 	"github.com/enroll-dev/enroll/providers/exchange"
+	"github.com/enroll-dev/enroll/providers/secrets"
 )
 
 // invoke runs a command line in this process, against a lab's environment.
@@ -113,15 +114,17 @@ func TestUnusualSecrets(t *testing.T) {
 	defer l.Close()
 
 	var texts []string
+	ran := map[string]bool{} // by command
 	note := func(what string, want int, args ...string) {
 		t.Helper()
+		ran[args[0]] = true
 		code, out, errOut := invoke(t, l, dir, args...)
 		if code != want {
 			t.Errorf("%s: exit %d, want %d\n%.400s\n%.2000s", what, code, want, out, errOut)
 		}
 		texts = append(texts, what+"\n"+out+errOut)
 	}
-	file := filepath.Join(dir, "all.plan")
+	file, narrow := filepath.Join(dir, "all.plan"), filepath.Join(dir, "narrow.plan")
 	note("version", 0, "version")
 	note("validate", 0, "validate")
 	note("validate as JSON", 0, "validate", "--format", "json")
@@ -132,14 +135,37 @@ func TestUnusualSecrets(t *testing.T) {
 	note("show", 0, "show", file)
 	note("show as JSON", 0, "show", file, "--format", "json")
 	note("show as Markdown", 0, "show", file, "--format", "markdown")
+	note("show as HTML", 0, "show", file, "--format", "html")
+	note("a smaller plan", 0, "show", file, "--select", "kind:dhcp.*", "--out", narrow)
+	note("diff", exitChanges, "diff", file, narrow)
+	note("graph", 0, "graph", file)
+	note("graph for Mermaid", 0, "graph", file, "--format", "mermaid")
+	note("explain an address", 0, "explain", "--plan", file, "gpu-001/*.*")
+	note("drift", exitChanges, "drift", "--all")
+	note("validate --live", 0, "validate", "--live")
+	note("doctor", 0, "doctor")
+	note("backfill", 0, "backfill", "platform-class")
+	note("fmt", 0, "fmt", "--diff", filepath.Join(dir, "site"))
+	note("schema", 0, "schema")
+	note("completion", 0, "completion", "bash")
+	note("help", 0, "help")
 	note("apply", 0, "apply", file, "--auto-approve", "--journal", filepath.Join(dir, "journal"))
 	note("apply again", exitStale, "apply", file, "--auto-approve", "--journal", filepath.Join(dir, "journal"))
 	note("rerun", 0, "plan", "--all")
 	note("no such device", 1, "plan", "gpu-999")
+	note("status", 0, "status", "--journal", filepath.Join(dir, "journal"))
+	note("verify", 0, "verify", "--all", "--full")
+	note("explain live", 0, "explain", "gpu-001/*.*")
+	a := &app{sys: system(), redactor: secrets.NewRedactor()}
+	for _, c := range a.root().Commands() {
+		if !ran[c.Name()] {
+			t.Errorf("the command %s was not run", c.Name())
+		}
+	}
 
 	// Every system repeats what it was sent.
 	var addresses strings.Builder
-	repeat := func(system, method, text string) {
+	repeat := func(system, method string, status int, text string) {
 		for _, r := range l.Recorder.Records() {
 			fmt.Fprintf(&addresses, "%s %s\n", r.Method, r.Path)
 		}
@@ -151,7 +177,7 @@ func TestUnusualSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Recorder.Inject(&exchange.Fault{System: system, Method: method, Kind: exchange.Status, Status: 500, Header: map[string]string{"Content-Type": "application/json"}, Body: string(raw)})
+		l.Recorder.Inject(&exchange.Fault{System: system, Method: method, Kind: exchange.Status, Status: status, Header: map[string]string{"Content-Type": "application/json"}, Body: string(raw)})
 	}
 	first, all := passwords["gpu-001"], ""
 	for _, device := range slices.Sorted(maps.Keys(passwords)) {
@@ -165,7 +191,7 @@ func TestUnusualSecrets(t *testing.T) {
 		"vault":  {l.Vault.Token, url.QueryEscape(l.Vault.Token), fmt.Sprintf("%q", l.Vault.Token)},
 	} {
 		for i, said := range words {
-			repeat(system, "", said)
+			repeat(system, "", http.StatusInternalServerError, said)
 			out := filepath.Join(dir, fmt.Sprintf("%s-%d.plan", system, i))
 			code, stdout, stderr := invoke(t, l, dir, "plan", "--all", "--out", out)
 			if code == 0 {
@@ -182,9 +208,9 @@ func TestUnusualSecrets(t *testing.T) {
 	for _, h := range l.Hosts {
 		l.BMCOf(h.Name).SetHostname("by-hand")
 	}
-	repeat("bmc", "PATCH", all)
+	repeat("bmc", "PATCH", http.StatusBadRequest, all) // a 5xx would be a BMC that is busy, and waited for
 	note("refused writes", 1, "apply", "--all", "--auto-approve", "--journal", filepath.Join(dir, "refused"))
-	repeat("none", "", "")
+	repeat("none", "", http.StatusBadRequest, "")
 
 	// The vault has other passwords than the BMCs.
 	for i, h := range l.Hosts {
