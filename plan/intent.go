@@ -152,6 +152,9 @@ type Scope struct {
 	Site       *Site
 	Targets    []*Target // sorted by name
 	Parameters Parameters
+	// Whole says that these are all devices of the site's classes, so that what
+	// belongs to none of them belongs to nobody.
+	Whole bool
 }
 
 // Target finds a device by name; nil when it is not in scope.

@@ -73,7 +73,7 @@ func siteBlock() *block {
 		doc:   "The site. A folder describes one.",
 		attrs: []attribute{
 			{name: "configure_dhcp", typ: boolType, fallback: "true", example: "true", since: version01,
-				doc: "Whether the BMC's DHCP reservation is kept. Needs a `dhcp` block.", effect: "dhcp.reservation, dhcp.service"},
+				doc: "Whether the BMC's DHCP reservation is kept. Needs a `dhcp` block.", effect: "dhcp.reservation, dhcp.index, dhcp.service"},
 			{name: "configure_bmc", typ: boolType, fallback: "true", example: "true", since: version01,
 				doc: "Whether the BMC's settings are kept. Needs a `bmc` block.", effect: "bmc.credential, bmc.hostname, bmc.ntp, bmc.boot_order"},
 			{name: "ironic_enrol", typ: boolType, fallback: "true", example: "true", since: version01,

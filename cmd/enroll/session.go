@@ -169,7 +169,8 @@ func (s *session) readIntents(ctx context.Context, sel selection) error {
 	if err != nil {
 		return err
 	}
-	s.scope = &plan.Scope{Site: s.site}
+	filters := len(sel.filter.Roles) + len(sel.filter.Racks) + len(sel.filter.Tags) + len(sel.filter.Statuses)
+	s.scope = &plan.Scope{Site: s.site, Whole: sel.all && filters == 0 && len(failed) == 0}
 	for i := range failed {
 		failed[i].Fault = cleanFault(s.app.redactor, failed[i].Fault)
 	}

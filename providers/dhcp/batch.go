@@ -50,11 +50,10 @@ func (p *Provider) runReservation(ctx context.Context, step *plan.Step, memo pla
 	entered := false
 	f = p.exchange(ctx, func(l *link) *plan.Fault {
 		entered = true
-		jobs := p.take()
-		if len(jobs) == 0 {
+		if p.waiting() == 0 {
 			return nil // another one's turn served this one too
 		}
-		f := p.uploadAll(ctx, l, jobs)
+		jobs, f := p.uploadAll(ctx, l)
 		for _, j := range jobs {
 			if f == nil { // a defect, but nobody waits for ever
 				f = plan.NewFault(plan.CodeInternal, "%s was not answered", j.step.Address)
@@ -70,6 +69,13 @@ func (p *Provider) runReservation(ctx context.Context, step *plan.Step, memo pla
 	}
 	<-j.done
 	return *j.result
+}
+
+// waiting is how many wait.
+func (p *Provider) waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.queue)
 }
 
 // take empties the queue, as far as one exchange can serve it.
@@ -117,33 +123,35 @@ func (p *Provider) newJob(ctx context.Context, step *plan.Step, memo plan.Memo) 
 	return j, nil
 }
 
-// uploadAll answers every job. Its own fault is one of the connection; then what
-// was not answered has it.
-func (p *Provider) uploadAll(ctx context.Context, l *link, jobs []*job) *plan.Fault {
+// uploadAll takes what waits, as late as it can, and gives what it took. Its
+// fault is one of the connection; then what was not answered has it.
+func (p *Provider) uploadAll(ctx context.Context, l *link) ([]*job, *plan.Fault) {
 	held, note, f := p.acquire(ctx, l)
 	if f != nil {
-		return f
-	}
-	for _, j := range jobs {
-		if held != nil {
-			j.answer(p.wait(*held, j.memo))
-		} else if note != "" {
-			j.answer(plan.Wait(lockPause, note, remember(j.memo)))
-		}
+		return p.take(), f
 	}
 	if held != nil || note != "" {
-		return nil
+		jobs := p.take()
+		for _, j := range jobs {
+			if held != nil {
+				j.answer(p.wait(*held, j.memo))
+			} else {
+				j.answer(plan.Wait(lockPause, note, remember(j.memo)))
+			}
+		}
+		return jobs, nil
 	}
 	fo, had, f := p.survey(ctx, l)
+	jobs := p.take()
 	if f != nil {
-		return f
+		return jobs, f
 	}
 	var uploads []*upload
 	for _, j := range jobs {
 		uploads = append(uploads, &j.file)
 	}
 	if f := p.before(ctx, l, fo, uploads); f != nil {
-		return f
+		return jobs, f
 	}
 	var ready []*job
 	for _, j := range jobs {
@@ -153,7 +161,7 @@ func (p *Provider) uploadAll(ctx context.Context, l *link, jobs []*job) *plan.Fa
 		}
 		ready = append(ready, j)
 	}
-	return p.uploadReady(ctx, l, fo, had, ready)
+	return jobs, p.uploadReady(ctx, l, fo, had, ready)
 }
 
 // survey looks at the folder before it is changed, with the lock held, and at
@@ -215,9 +223,8 @@ func (p *Provider) uploadReady(ctx context.Context, l *link, fo *folder, had cha
 	if f = p.prepare(ctx, l, temps, had, more); f == nil {
 		f = p.proved(ctx, l, uploads, try)
 	}
-	p.discard(ctx, l, try.temps)
 	if f != nil {
-		p.discard(ctx, l, uploads)
+		p.discard(ctx, l, temps)
 		if f.Code == plan.CodeDHCPRefused && len(jobs) > 1 {
 			for _, j := range jobs {
 				if f := p.uploadReady(ctx, l, fo, had.with(more), []*job{j}); f != nil {
@@ -239,8 +246,8 @@ func (p *Provider) uploadReady(ctx context.Context, l *link, fo *folder, had cha
 		}
 	}
 	p.discard(ctx, l, refused)
-	if f := p.publish(ctx, l, allowed); f != nil {
-		p.discard(ctx, l, allowed)
+	if f := p.publish(ctx, l, allowed, try.temps); f != nil {
+		p.discard(ctx, l, append(allowed, try.temps...))
 		return f
 	}
 	// A file under a former name goes only after the new one stands.

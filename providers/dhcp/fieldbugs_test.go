@@ -129,3 +129,23 @@ func TestForeignIndex(t *testing.T) {
 	}
 	b.settled()
 }
+
+// TestStaleEntry: the entry of a device that the site does not have is shown as
+// drift and stays. A run for some devices cannot tell.
+func TestStaleEntry(t *testing.T) {
+	for _, service := range services {
+		b := newBench(t, dhcptest.Options{Service: service}, device(1))
+		b.stand(entry(device(1)), entry(device(7)))
+		if pl := b.look(b.p); len(pl.Observed) != 0 {
+			t.Errorf("%s: a run for one device observed %+v", service, pl.Observed)
+		}
+		b.scope.Whole = true
+		pl := b.look(b.p)
+		if len(pl.Observed) != 1 || pl.Observed[0].Rule != "stale" || !strings.Contains(pl.Observed[0].Text, "gpu-007-bmc") || !strings.Contains(pl.Observed[0].Text, "1007") {
+			t.Errorf("%s: observed %+v", service, pl.Observed)
+		}
+		if addresses(pl) != "" {
+			t.Errorf("%s: planned %s", service, addresses(pl))
+		}
+	}
+}

@@ -213,15 +213,15 @@ func (p *Provider) writeIndex(ctx context.Context, l *link, fo *folder, index *u
 			return f
 		}
 	}
-	if f = p.prepare(ctx, l, append(uploads[:len(uploads):len(uploads)], t.temps...), had, more); f == nil {
+	temps := append(uploads[:len(uploads):len(uploads)], t.temps...)
+	if f = p.prepare(ctx, l, temps, had, more); f == nil {
 		f = p.proved(ctx, l, uploads, t)
 	}
-	p.discard(ctx, l, t.temps)
 	if f == nil {
-		f = p.publish(ctx, l, uploads)
+		f = p.publish(ctx, l, uploads, t.temps)
 	}
 	if f != nil {
-		p.discard(ctx, l, uploads)
+		p.discard(ctx, l, temps)
 		return f
 	}
 	return p.removeKept(ctx, l, formers)

@@ -97,21 +97,19 @@ func markerPart() part { return part{"marker", `grep -HaZ "" -- ` + markerName} 
 
 func markerText(a answer) string { return parseLines(a.sections["marker"].body)[markerName] }
 
-// mark puts the marker in place, as a whole.
-func (p *Provider) mark(files *sftp.Client, c changes) error {
+// marker is the marker's file on its way, made beside the others.
+func (p *Provider) marker(c changes) (*upload, *plan.Fault) {
 	token, f := p.random(8)
 	if f != nil {
-		return f
+		return nil, f
 	}
 	temp := path.Join(p.settings.Directory, markerName+".enroll-"+token)
-	err := p.write(files, temp, c.render(token), previous{mode: modeNew})
-	if err == nil {
-		err = p.explain(files, stage("posix-rename", files.PosixRename(temp, p.markerPath())))
-	}
-	if err != nil && gone(files.Remove(temp)) != nil {
-		p.litter = append(p.litter, temp)
-	}
-	return err
+	return &upload{at: p.markerPath(), temp: temp, content: c.render(token), old: previous{mode: modeNew}}, nil
+}
+
+// mark puts the marker in place, as a whole.
+func (p *Provider) mark(files *sftp.Client, m *upload) error {
+	return p.explain(files, stage("posix-rename", files.PosixRename(m.temp, m.at)))
 }
 
 // keep lets the present content of a file stand under its kept name too. What

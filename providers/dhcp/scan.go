@@ -175,6 +175,9 @@ func (p *Provider) answer(ctx context.Context, l *link, asks []*ask) *plan.Fault
 		for _, address := range q.indexes {
 			q.out[address] = fo.indexLive(q.sc)
 		}
+		for _, address := range q.services {
+			q.out[address] = withMarked(q.out[address], fo)
+		}
 	}
 	return nil
 }

@@ -57,6 +57,12 @@ func decideService(d plan.Decision) plan.Verdict {
 	if d.Live.Presence != plan.Present {
 		return plan.Verdict{Fault: d.Live.Fault, Unreadable: true}
 	}
+	v := decideTelling(d)
+	v.Observed = stale(d)
+	return v
+}
+
+func decideTelling(d plan.Decision) plan.Verdict {
 	s := withDefaults(*d.Scope.Site.DHCP)
 	state := plan.Text(d.Live.Value, "state")
 	pending := !plan.Satisfies(plan.Bool(false), plan.Attr(d.Live.Value, "pending"))

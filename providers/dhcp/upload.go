@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,20 +102,28 @@ func (p *Provider) name(uploads []*upload) *plan.Fault {
 // put the former files back. had is what the marker lists already.
 func (p *Provider) prepare(ctx context.Context, l *link, temps []*upload, had, more changes) *plan.Fault {
 	c := had.with(more)
-	return p.transfer(ctx, l, "writing to "+p.settings.Directory, func(files *sftp.Client) error {
+	m, f := p.marker(c)
+	if f != nil {
+		return f
+	}
+	f = p.transfer(ctx, l, "writing to "+p.settings.Directory, func(files *sftp.Client) error {
 		var work []func() error
-		for _, u := range temps {
+		for _, u := range append(temps[:len(temps):len(temps)], m) {
 			work = append(work, func() error { return p.write(files, u.temp, u.content, u.old) })
 		}
 		for _, name := range c.replaced[len(had.replaced):] {
 			work = append(work, func() error { return p.explain(files, p.keep(files, path.Join(p.settings.Directory, name))) })
 		}
-		// The marker comes when all that it promises is there.
+		// The marker gets its name when all that it promises is there.
 		if err := each(work, func(do func() error) error { return do() }); err != nil {
 			return err
 		}
-		return p.mark(files, c)
+		return p.mark(files, m)
 	})
+	if f != nil {
+		p.discard(ctx, l, []*upload{m})
+	}
+	return f
 }
 
 // discard removes temporary files. On a lost connection they stay until the
@@ -214,11 +223,14 @@ func (p *Provider) verified(ctx context.Context, l *link, a answer, uploads []*u
 	return nil
 }
 
-// publish gives the temporary files their names. At no moment is half a file
-// under a live name.
-func (p *Provider) publish(ctx context.Context, l *link, uploads []*upload) *plan.Fault {
+// publish gives the temporary files their names, and removes those of the trial.
+// At no moment is half a file under a live name.
+func (p *Provider) publish(ctx context.Context, l *link, uploads, trial []*upload) *plan.Fault {
 	return p.transfer(ctx, l, "renaming in "+p.settings.Directory, func(files *sftp.Client) error {
-		return each(uploads, func(u *upload) error {
+		return each(append(uploads[:len(uploads):len(uploads)], trial...), func(u *upload) error {
+			if slices.Contains(trial, u) {
+				return p.explain(files, gone(stage("remove "+u.temp, files.Remove(u.temp))))
+			}
 			return p.explain(files, stage("posix-rename to "+u.at, files.PosixRename(u.temp, u.at)))
 		})
 	})

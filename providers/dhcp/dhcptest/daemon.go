@@ -223,6 +223,7 @@ func (s *Server) Start() { s.locked(s.startDaemon) }
 func (s *Server) Restart() bool {
 	ok := false
 	s.locked(func() {
+		s.daemon.starts = append(s.daemon.starts, s.now())
 		s.startDaemon()
 		ok = s.daemon.active && s.daemon.dies.IsZero()
 	})
