@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,7 +24,7 @@ type applyFlags struct {
 	lockTimeout time.Duration
 	planFlags
 	autoApprove bool
-	approved    []string // policies
+	approved    []string // classes of effects, and policies
 	journal     string
 	devices     int
 	siteGiven   bool
@@ -68,8 +66,8 @@ func (a *app) applyCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.autoApprove, "auto-approve", false, "do not ask; for scripts")
 	cmd.Flags().StringVar(&f.expect, "expect", "", "the content hash that was approved; what is not that plan, or not part of it, is refused")
 	_ = cmd.RegisterFlagCompletionFunc("expect", cobra.NoFileCompletions) // the flag exists
-	cmd.Flags().StringArrayVar(&f.approved, "approve", nil, "approve what this policy of the site asks approval for")
-	_ = cmd.RegisterFlagCompletionFunc("approve", a.completePolicies) // the flag exists
+	cmd.Flags().StringSliceVar(&f.approved, "approve", nil, "do not ask; approve a plan that does no more than this: "+approvable()+"; and the policies of the site that are named")
+	_ = cmd.RegisterFlagCompletionFunc("approve", a.completeApprove) // the flag exists
 	cmd.Flags().StringVar(&f.journal, "journal", "", "folder of the journals, by which a plan is applied once (default: $XDG_STATE_HOME/enroll/journal)")
 	cmd.Flags().IntVar(&f.devices, "devices-at-once", 0, "how many devices have an exchange in flight at once (default: limits.devices of the site)")
 	cmd.Flags().DurationVar(&f.lockTimeout, "lock-timeout", 0, "how long to wait for another run's lock on the DHCP server (default 10m)")
@@ -186,6 +184,9 @@ func (f *applyFlags) people(a *app) io.Writer {
 // run was looked at before, so that nobody approves in vain.
 func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFlags, held map[string]*plan.Fault) error {
 	people := f.people(a)
+	if err := checkApproved(f.approved, s.site); err != nil {
+		return err
+	}
 	out, closeOut, err := a.outputs(f)
 	if err != nil {
 		return err
@@ -216,7 +217,7 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFla
 	if err := a.approve(ctx, people, p, f); err != nil {
 		return err
 	}
-	if err := a.approvePolicies(ctx, people, p, s.site, f); err != nil {
+	if err := a.approvePolicies(ctx, people, p, f); err != nil {
 		return err
 	}
 	if err := a.stillAllowed(people, p, s); err != nil {
@@ -307,68 +308,6 @@ func (s *session) moved(p *plan.Plan) map[string]*plan.Fault {
 		}
 	}
 	return out
-}
-
-// approve asks the person at the terminal. The words to type grow with what is
-// at stake.
-func (a *app) approve(ctx context.Context, w io.Writer, p *plan.Plan, f applyFlags) error {
-	switch {
-	case f.expect != "":
-		fmt.Fprintf(w, "Approved by --expect %s: %s\n", f.expect, stakes(p))
-		return nil
-	case f.autoApprove:
-		fmt.Fprintf(w, "Approved by --auto-approve: %s\n", stakes(p))
-		return nil
-	}
-	if !a.sys.terminal {
-		return usageError{errors.New("nobody can be asked here: stdin or stdout is no terminal; review the plan and say --auto-approve")}
-	}
-	want := "yes"
-	if p.Summary.HostReboots > 0 {
-		want = strconv.Itoa(p.Summary.HostReboots)
-		fmt.Fprintf(w, "%s\nType the number of hosts that will reboot to apply this plan: ", stakes(p))
-	} else {
-		fmt.Fprintf(w, "%s\nType yes to apply this plan: ", stakes(p))
-	}
-	return a.answered(ctx, want)
-}
-
-// answered reads a line of the person at the terminal, and wants these words.
-func (a *app) answered(ctx context.Context, want string) error {
-	if a.answers == nil {
-		a.answers = bufio.NewReader(a.sys.stdin) // one for all questions: it reads ahead
-	}
-	answers := make(chan string, 1)
-	go func() {
-		answer, _ := a.answers.ReadString('\n') // no answer is "", which approves nothing
-		answers <- answer
-	}()
-	var answer string
-	select {
-	case answer = <-answers:
-	case <-ctx.Done():
-		return plan.NewFault(plan.CodeInterrupted, "interrupted before the plan was approved; nothing was done")
-	}
-	if strings.TrimSpace(answer) != want {
-		return plan.NewFault(plan.CodeNotApproved, "%q was wanted, %q was typed", want, strings.TrimSpace(answer))
-	}
-	return nil
-}
-
-// stakes names what a plan costs.
-func stakes(p *plan.Plan) string {
-	s := p.Summary
-	return fmt.Sprintf("%s, %s, %s.",
-		counted(s.HostReboots, "host reboots", "hosts reboot"),
-		counted(s.DiskErases, "host loses the content of its disks", "hosts lose the content of their disks"),
-		counted(s.ServiceRestarts, "shared service restarts or reloads", "shared services restart or reload"))
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }
 
 // stateDir is where enroll keeps what outlives a run: journals and locks.

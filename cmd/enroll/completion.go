@@ -147,13 +147,13 @@ func completeSelection(*cobra.Command, []string, string) ([]string, cobra.ShellC
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completePolicies offers the policies of the site.
-func (a *app) completePolicies(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// completeApprove offers the classes of effects, and the policies of the site.
+func (a *app) completeApprove(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	out := classNames()
 	file, diags := a.load(a.siteDir)
 	if diags.HasErrors() {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return out, cobra.ShellCompDirectiveNoFileComp
 	}
-	var out []string
 	for _, p := range file.Site().Policies {
 		if p.Action == plan.PolicyApproval {
 			out = append(out, p.Name+"\t"+p.Message)

@@ -55,18 +55,20 @@ func (a *app) stillAllowed(w io.Writer, p *plan.Plan, s *session) error {
 	return nil
 }
 
-// approvePolicies asks for each policy that wants approval, by its name, unless
-// the command line gave it. What is approved for the whole plan does not count.
-func (a *app) approvePolicies(ctx context.Context, w io.Writer, p *plan.Plan, site *plan.Site, f applyFlags) error {
+// checkApproved refuses what --approve cannot mean, before anybody is asked.
+func checkApproved(approved []string, site *plan.Site) error {
 	var names []string
 	actions := map[string]plan.PolicyAction{}
 	for _, policy := range site.Policies {
 		names = append(names, policy.Name)
 		actions[policy.Name] = policy.Action
 	}
-	for _, name := range f.approved {
+	for _, name := range approved {
+		if slices.Contains(classNames(), name) {
+			continue
+		}
 		if !slices.Contains(names, name) {
-			return usageError{fmt.Errorf("--approve: the site has no policy %q; it has %s", name, orNone(names))}
+			return usageError{fmt.Errorf("--approve: %q is no class of effects (%s) and no policy of the site, which has %s", name, approvable(), orNone(names))}
 		}
 		switch actions[name] {
 		case plan.PolicyDeny:
@@ -76,6 +78,12 @@ func (a *app) approvePolicies(ctx context.Context, w io.Writer, p *plan.Plan, si
 		case plan.PolicyApproval:
 		}
 	}
+	return nil
+}
+
+// approvePolicies asks for each policy that wants approval, by its name, unless
+// the command line gave it. What is approved for the whole plan does not count.
+func (a *app) approvePolicies(ctx context.Context, w io.Writer, p *plan.Plan, f applyFlags) error {
 	if !p.HasWork() {
 		return nil
 	}

@@ -66,7 +66,7 @@ func TestApprovalAtTheTerminal(t *testing.T) {
 			err = a.approve(context.Background(), a.sys.stdout, p, applyFlags{})
 		}
 		if err == nil {
-			err = a.approvePolicies(context.Background(), a.sys.stdout, p, s.site, applyFlags{})
+			err = a.approvePolicies(context.Background(), a.sys.stdout, p, applyFlags{})
 		}
 		if (c.code == "") != (err == nil) || c.code != "" && !errors.Is(err, c.code) {
 			t.Errorf("%q: %v\n%s", c.stdin, err, out)
@@ -79,10 +79,10 @@ func TestApprovalAtTheTerminal(t *testing.T) {
 	if err := a.judgeAgain(a.sys.stdout, p, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.approvePolicies(context.Background(), a.sys.stdout, p, s.site, applyFlags{autoApprove: true}); !errors.Is(err, plan.CodePolicyApproval) || exitCode(err) != exitDenied {
+	if err := a.approvePolicies(context.Background(), a.sys.stdout, p, applyFlags{autoApprove: true}); !errors.Is(err, plan.CodePolicyApproval) || exitCode(err) != exitDenied {
 		t.Error(err)
 	}
-	if err := a.approvePolicies(context.Background(), a.sys.stdout, p, s.site, applyFlags{autoApprove: true, approved: []string{"evening"}}); err != nil {
+	if err := a.approvePolicies(context.Background(), a.sys.stdout, p, applyFlags{autoApprove: true, approved: []string{"evening"}}); err != nil {
 		t.Error(err)
 	}
 }
