@@ -196,7 +196,7 @@ func TestDefaults(t *testing.T) {
 	}
 	d := s.DHCP
 	two := 120 * time.Second
-	if d.Port != 22 || d.Unit != "dnsmasq" || d.NameSuffix != "-bmc" || d.Settle != 2*time.Second || d.Directory != "/etc/dnsmasq.d/enroll" ||
+	if d.Port != 22 || d.Unit != "dnsmasq" || d.NameSuffix != "-bmc" || d.Settle != 3*time.Second || d.Directory != "/etc/dnsmasq.d/enroll" ||
 		d.Timeouts != (plan.DHCPTimeouts{Connect: two, Login: two, Command: two, Transfer: two}) {
 		t.Errorf("dhcp %+v", d)
 	}
