@@ -24,8 +24,8 @@ var kindForms = map[string]kindForm{ //nolint:gochecknoglobals // a constant tab
 	"bmc.reset": {later: true}, "bmc.network": {later: true}, "bmc.security": {later: true}, "bmc.syslog": {later: true}, "bmc.bios": {later: true},
 	"bmc.ipmi_user": {later: true}, "bmc.ipmi_lan": {later: true}, "bmc.virtual_media": {later: true},
 	"ironic.node": {}, "ironic.portgroup": {keyed: true}, "ironic.port": {keyed: true}, "ironic.provision": {keyed: true}, "ironic.power": {},
-	"ironic.credential": {later: true}, "ironic.trait": {keyed: true, later: true}, "ironic.raid_interface": {later: true}, "ironic.root_device": {later: true},
-	"ironic.maintenance": {}, "ironic.raid_config": {later: true}, "ironic.inspection": {later: true}, "ironic.driver": {later: true},
+	"ironic.credential": {}, "ironic.trait": {keyed: true}, "ironic.raid_interface": {}, "ironic.root_device": {},
+	"ironic.maintenance": {}, "ironic.raid_config": {}, "ironic.inspection": {later: true}, "ironic.driver": {},
 	"check.lldp": {keyed: true}, "check.inspection": {keyed: true}, "check.link": {later: true},
 }
 

@@ -137,8 +137,7 @@ type IronicSettings struct {
 	Attempts               int
 	CAFile                 string
 	Timeout                time.Duration // of one request
-	// SwitchToIPMI asks for the driver ipmi after inspection. This version does not
-	// act on it.
+	// SwitchToIPMI asks for the driver ipmi after inspection.
 	SwitchToIPMI bool
 }
 

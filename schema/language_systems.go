@@ -31,7 +31,7 @@ func ironicBlock() *block {
 			{name: "attempts", typ: intType, fallback: "3", min: "1", max: "20", unit: "runs", example: "3", since: version01,
 				doc: "How often the walk to `available` is tried as a whole.", effect: "ironic.provision"},
 			caFile(), timeout("60s"),
-			{name: "switch_to_ipmi_after_inspection", typ: boolType, unused: true, fallback: "false", example: "true", since: version01,
+			{name: "switch_to_ipmi_after_inspection", typ: boolType, fallback: "false", example: "true", since: version01,
 				doc: "Change the driver of unowned nodes from redfish or idrac to ipmi after inspection.", effect: "ironic.driver"},
 		},
 		blocks: []*block{{

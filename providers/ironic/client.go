@@ -109,6 +109,13 @@ func New(sites []plan.IronicSettings, credentials Credentials, opt Options) (*Cl
 	return c, nil
 }
 
+func (c *Client) now() time.Time {
+	if c.opt.Now != nil {
+		return c.opt.Now()
+	}
+	return time.Now() //nolint:forbidigo // the real clock is the default
+}
+
 // Requests is the number of HTTP requests sent so far, those to Keystone included.
 func (c *Client) Requests() int { return int(c.requests.Load()) }
 

@@ -82,6 +82,7 @@ func available(target *plan.Target, l *lab) ironictest.Node {
 		Fields: map[string]any{
 			"power_state": "power on", "resource_class": "gpu-large", "owner": "proj-enrol", "lessee": "proj-enrol", "network_interface": "noop", "raid_interface": "no-raid", "inspect_interface": "agent",
 			"properties":  map[string]any{"cpu_arch": "x86_64", "capabilities": "boot_mode:uefi"},
+			"extra":       map[string]any{"enroll": map[string]any{"credential": map[string]any{"item": "bmc-" + target.Name(), "field": "password", "version": "1", "written": "2026-11-01T00:00:00Z"}}},
 			"driver_info": map[string]any{"redfish_address": "https://" + target.Intent.OOB.String(), "redfish_username": "enroll", "redfish_password": password},
 		},
 	}

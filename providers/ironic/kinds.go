@@ -9,14 +9,20 @@ const (
 	systemIronic = "ironic"
 	systemCheck  = "check"
 
-	kindNode        = "node"
-	kindPort        = "port"
-	kindPortgroup   = "portgroup"
-	kindProvision   = "provision"
-	kindPower       = "power"
-	kindMaintenance = "maintenance"
-	kindInspection  = "inspection"
-	kindLLDP        = "lldp"
+	kindNode          = "node"
+	kindPort          = "port"
+	kindPortgroup     = "portgroup"
+	kindProvision     = "provision"
+	kindPower         = "power"
+	kindMaintenance   = "maintenance"
+	kindCredential    = "credential"
+	kindTrait         = "trait"
+	kindRAIDInterface = "raid_interface"
+	kindRAIDConfig    = "raid_config"
+	kindRootDevice    = "root_device"
+	kindDriver        = "driver"
+	kindInspection    = "inspection"
+	kindLLDP          = "lldp"
 
 	keyBond    = "bond"
 	keyCarrier = "carrier"
@@ -31,11 +37,17 @@ func Kinds() []plan.Kind {
 		nodeKind(),
 		portgroupKind(),
 		portKind(),
+		credentialKind(),
 		provisionKind(keyManage, plan.PhaseManage, "the BMC is reachable for Ironic: enroll → manageable"),
 		maintenanceKind(),
+		traitKind(),
+		raidInterfaceKind(),
+		rootDeviceKind(),
+		raidConfigKind(),
 		provisionKind(keyInspect, plan.PhaseInspect, "the ramdisk reports the hardware; the host reboots"),
 		inspectionKind(),
 		lldpKind(),
+		driverKind(),
 		provisionKind(keyProvide, plan.PhaseClean, "cleaning: manageable → available; disks are erased"),
 		powerKind(),
 	}

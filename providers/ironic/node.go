@@ -28,6 +28,9 @@ type node struct {
 	Driver               string              `json:"driver"`
 	DriverInfo           map[string]any      `json:"driver_info"`
 	Properties           map[string]any      `json:"properties"`
+	Extra                map[string]any      `json:"extra"`
+	Traits               []string            `json:"traits"`
+	TargetRAID           map[string]any      `json:"target_raid_config"`
 	ResourceClass        string              `json:"resource_class"`
 	InspectionFinishedAt string              `json:"inspection_finished_at"`
 	Owner                string              `json:"owner"`
@@ -49,7 +52,7 @@ func interfaceFields() []string {
 func nodeFields() string {
 	return strings.Join(append([]string{
 		"uuid", "name", "provision_state", "target_provision_state", "instance_uuid", "maintenance", "maintenance_reason", "fault", "last_error",
-		"reservation", "power_state", "target_power_state", "driver", "driver_info", "properties", "resource_class", "owner", "lessee", "inspection_finished_at",
+		"reservation", "power_state", "target_power_state", "driver", "driver_info", "properties", "extra", "traits", "target_raid_config", "resource_class", "owner", "lessee", "inspection_finished_at",
 	}, interfaceFields()...), ",")
 }
 

@@ -77,7 +77,23 @@ func decideNode(d plan.Decision) plan.Verdict {
 	case plan.Unreachable, plan.Unreadable, plan.Unsupported:
 		return unreadable(d)
 	}
+	if d.Target.Ironic.SwitchToIPMI && ipmi(plan.Text(d.Live.Value, "driver")) {
+		// What the switch changed is no difference.
+		d.Resource.Want = switched(d.Resource.Want)
+	}
 	return plan.Compare(d)
+}
+
+// switched is what is wanted of a node whose driver was switched: everything but
+// what depends on the driver.
+func switched(want plan.Value) plan.Value {
+	out := map[string]plan.Value{}
+	for name, v := range want.AsValueMap() {
+		if name != "driver" && name != "driver_info" && !strings.HasSuffix(name, "_interface") {
+			out[name] = v
+		}
+	}
+	return plan.Obj(out)
 }
 
 // ipmi reports whether a driver talks IPMI; every other one that enroll knows
@@ -246,6 +262,7 @@ func (c *Client) runNode(ctx context.Context, r run) plan.Result {
 		body["driver_info"] = info
 	}
 	info[userKey(driver)], info[passwordKey(driver)] = user, password.Reveal()
+	body["extra"] = map[string]any{extraKey: c.newRecord(r.target.Name(), password.Version).extra()}
 	var header map[string]string
 	if owner := plan.Text(r.step.After, "owner"); owner != "" && r.service.settings.Endpoint != "" {
 		// Without Keystone the caller has no project, and an owner other than the

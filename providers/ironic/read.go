@@ -51,6 +51,9 @@ type view struct {
 	portFault   *plan.Fault
 	groupFault  *plan.Fault
 
+	// current gives the version that the vault has of a device's credential.
+	current func(device string) (string, *plan.Fault)
+
 	// strangers are all nodes, read when a device has none of its own.
 	strangers     []*node
 	strangerFault *plan.Fault
@@ -110,6 +113,10 @@ func (c *Client) look(ctx context.Context, s *service, sc *plan.Scope, resources
 		return nil, f
 	}
 	v := newView(found)
+	v.current = func(device string) (string, *plan.Fault) {
+		_, password, err := c.credentials.Credential(ctx, device)
+		return password.Version, plan.AsFault(err)
+	}
 	if needs[kindNode] || needs[kindPort] {
 		v.readPorts(ctx, s, sc, devices)
 	}
@@ -294,6 +301,23 @@ func (v *view) live(t *plan.Target, r plan.Resource) plan.Live {
 		return plan.LiveValue(powerValue(n.PowerState))
 	case kindMaintenance:
 		return plan.LiveValue(n.upkeep().value())
+	case kindCredential:
+		current, f := v.current(t.Name())
+		if f != nil {
+			return plan.LiveFault(plan.Unreadable, f)
+		}
+		return plan.LiveValue(liveCredential(n.record(), current, r.Want))
+	case kindTrait:
+		return plan.LiveValue(traitValue(slices.Contains(n.Traits, r.Address.Key)))
+	case kindRAIDInterface:
+		return plan.LiveValue(plan.Obj(map[string]plan.Value{"raid_interface": plan.Str(n.Interfaces["raid_interface"])}))
+	case kindRAIDConfig:
+		return plan.LiveValue(raidValue(n.TargetRAID))
+	case kindRootDevice:
+		hint, _ := n.Properties["root_device"].(map[string]any)
+		return plan.LiveValue(rootDeviceValue(hint))
+	case kindDriver:
+		return plan.LiveValue(plan.Obj(map[string]plan.Value{"driver": plan.Str(n.Driver)}))
 	case kindProvision:
 		if r.Address.Key == keyManage {
 			return plan.LiveValue(manageValue(n.ProvisionState, n.Maintenance))

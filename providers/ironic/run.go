@@ -38,6 +38,18 @@ func (c *Client) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo 
 		return c.runProvision(ctx, r)
 	case systemIronic + "." + kindMaintenance:
 		return c.runMaintenance(ctx, r)
+	case systemIronic + "." + kindCredential:
+		return c.runCredential(ctx, r)
+	case systemIronic + "." + kindTrait:
+		return c.runTrait(ctx, r)
+	case systemIronic + "." + kindRAIDInterface:
+		return c.runRAIDInterface(ctx, r)
+	case systemIronic + "." + kindRAIDConfig:
+		return c.runRAIDConfig(ctx, r)
+	case systemIronic + "." + kindRootDevice:
+		return c.runRootDevice(ctx, r)
+	case systemIronic + "." + kindDriver:
+		return c.runDriver(ctx, r)
 	case systemIronic + "." + kindPower:
 		return c.runPower(ctx, r)
 	case systemCheck + "." + kindInspection, systemCheck + "." + kindLLDP:

@@ -95,7 +95,11 @@ func (s *Server) newUUID(sort int) string {
 // type's default, as in the recorded lab.
 func interfaceNames() map[string]map[string]string { // interface → driver → default
 	fake := func(name, redfish string) map[string]string {
-		return map[string]string{"fake-hardware": name, "redfish": redfish, "idrac": redfish, "ipmi": redfish}
+		ipmi := redfish
+		if redfish == "redfish" {
+			ipmi = "ipmitool" // power and management
+		}
+		return map[string]string{"fake-hardware": name, "redfish": redfish, "idrac": redfish, "ipmi": ipmi}
 	}
 	return map[string]map[string]string{
 		"bios": fake("fake", "no-bios"), "boot": fake("fake", "ipxe"), "console": fake("fake", "no-console"), "deploy": fake("fake", "direct"),

@@ -112,6 +112,9 @@ func (r *request) patchNode(n *simNode) answer {
 	if old, wanted := n.text("instance_uuid"), next["instance_uuid"]; old != "" && wanted != nil && wanted != old {
 		return fault(http.StatusConflict, "Node %s is associated with instance %s.", n.uuid(), old)
 	}
+	if refused := r.switchDriver(n, next); refused != nil {
+		return *refused
+	}
 	for k, v := range next {
 		if equal(n.fields[k], v) || (k != "resource_class" && !strings.HasSuffix(k, "_interface")) || (k == "resource_class" && n.fields[k] == nil) {
 			continue

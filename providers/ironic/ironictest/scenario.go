@@ -163,6 +163,10 @@ func (s *Server) view(n *simNode) NodeView {
 	if properties, ok := n.fields["properties"].(map[string]any); ok {
 		v.Properties = clone(properties)
 	}
+	if extra, ok := n.fields["extra"].(map[string]any); ok {
+		v.Extra = clone(extra)
+	}
+	v.Traits, _ = n.fields["traits"].([]any)
 	for _, p := range s.ports {
 		if p.text("node_uuid") == n.uuid() {
 			v.MACs = append(v.MACs, p.text("address"))

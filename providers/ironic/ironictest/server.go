@@ -71,6 +71,8 @@ type NodeView struct {
 	Maintenance        bool
 	DriverInfo         map[string]any // with the secrets
 	Properties         map[string]any
+	Extra              map[string]any
+	Traits             []any
 	MACs               []string // of its ports
 	HasInventory       bool
 }
@@ -245,6 +247,9 @@ func (r *request) routeNodes() answer {
 	if n == nil {
 		return fault(http.StatusNotFound, "Node %s could not be found.", r.path[1])
 	}
+	if len(r.path) == 4 && r.path[2] == "traits" {
+		return r.trait(n, r.path[3])
+	}
 	switch rest := strings.Join(r.path[2:], "/"); rest {
 	case "":
 		switch r.Method {
@@ -262,6 +267,12 @@ func (r *request) routeNodes() answer {
 		return r.only(http.MethodPut, func() answer { return r.provision(n) })
 	case "states/power":
 		return r.only(http.MethodPut, func() answer { return r.power(n) })
+	case "states/raid":
+		return r.only(http.MethodPut, func() answer { return r.raid(n) })
+	case "traits":
+		return r.only(http.MethodGet, func() answer {
+			return answer{status: http.StatusOK, body: map[string]any{"traits": n.fields["traits"]}}
+		})
 	case "inventory":
 		if r.version < 81 {
 			return notFoundPath()
