@@ -64,7 +64,7 @@ func (a *app) graphDevices(ctx context.Context, f graphFlags, names []string) er
 	if len(names) == 0 {
 		return usageError{errors.New("name a plan file, or devices")}
 	}
-	pf := planFlags{selectFlags: f.selectFlags, life: plan.DefaultLife}
+	pf := planFlags{selectFlags: f.selectFlags, life: plan.DefaultLife, parameterFlags: parameterFlags{runInspection: true}}
 	if err := pf.deviceFlags.check(names); err != nil {
 		return err
 	}
