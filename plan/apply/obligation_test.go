@@ -29,7 +29,7 @@ func newRecovery(t *testing.T) *recovery {
 	c := &recovery{step: step("s1", "a", "provision"), flag: true}
 	c.step.Action = plan.ActionTransition
 	c.setup = newSetup(t, []string{"a"}, c.step)
-	c.setup.restorer = c
+	c.restorer = c
 	c.verb = func() plan.Result { return plan.Failed(plan.NewFault(plan.CodeIronicUnexpected, "manage failed")) }
 	c.world.run[c.step.Address] = func(_ int, memo plan.Memo) plan.Result {
 		switch memo["at"] {
