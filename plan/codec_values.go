@@ -12,6 +12,9 @@ import (
 // UnknownPaths lists the unknown parts of a value, sorted; "" is the whole.
 func UnknownPaths(v Value) []string {
 	paths := []string{}
+	if v.IsWhollyKnown() {
+		return paths
+	}
 	unknownInto(&paths, "", v)
 	sort.Strings(paths)
 	return paths
@@ -37,7 +40,7 @@ func knownJSON(v Value) json.RawMessage {
 	if v == (Value{}) {
 		return json.RawMessage("null") // a zero Value: nothing was set
 	}
-	if len(UnknownPaths(v)) == 0 {
+	if v.IsWhollyKnown() {
 		return ToJSON(v)
 	}
 	known, err := cty.Transform(v, func(_ cty.Path, el cty.Value) (cty.Value, error) {

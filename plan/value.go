@@ -93,10 +93,26 @@ func writeJSON(b *bytes.Buffer, v Value) {
 }
 
 func writeString(b *bytes.Buffer, s string) {
+	if isPlain(s) {
+		b.WriteByte('"')
+		b.WriteString(s)
+		b.WriteByte('"')
+		return
+	}
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false) // plans are read by people; < stays <
 	_ = enc.Encode(s)        // a string always encodes
 	b.Truncate(b.Len() - 1)  // Encode ends with a newline
+}
+
+// isPlain finds texts that JSON writes as they are.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' || s[i] == '"' || s[i] == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func attributeNames(v Value) []string {

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"path/filepath"
 	"runtime"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/secrets"
 )
 
 // BenchmarkPlanFleet reads and plans 500 fresh devices over real HTTP, TLS and
@@ -25,4 +31,65 @@ func BenchmarkPlanFleet(b *testing.B) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	b.ReportMetric(float64(m.Sys)/1e6, "MB-sys")
+}
+
+// processorTime is what this process has used so far, collecting garbage included.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkPlanRecorded goes from site files and recorded answers of all systems
+// for 500 devices to the written plan: what enroll itself costs, without the
+// simulators and the network. The answers are recorded as the providers give them,
+// decoded.
+func BenchmarkPlanRecorded(b *testing.B) {
+	l, dir := startLab(b, 500)
+	sys := system()
+	env := map[string]string{"VAULT_TOKEN": l.Vault.Token}
+	sys.lookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	a := &app{sys: sys, redactor: secrets.NewRedactor(), siteDir: filepath.Join(dir, "site")}
+	s, err := a.open(b.Context(), a.siteDir, selection{all: true}, "0123456789ab")
+	if err != nil {
+		b.Fatal(err)
+	}
+	now := sys.now()
+	recorded, err := s.look(b.Context(), plan.Selection{}, plan.Desired(s.scope, s.kinds), now)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := s.close(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	intents := make([]*plan.Intent, len(s.scope.Targets))
+	for i, t := range s.scope.Targets {
+		intents[i] = t.Intent
+	}
+	b.ReportAllocs()
+	runtime.GC()
+	began := processorTime(b)
+	for b.Loop() {
+		file, diags := a.load(a.siteDir)
+		if diags.HasErrors() {
+			b.Fatal(diags)
+		}
+		again := &session{app: a, file: file, site: file.Site(), scope: &plan.Scope{Site: file.Site()}}
+		for _, intent := range intents {
+			again.aim(intent)
+		}
+		in := recorded
+		in.Scope = again.scope
+		plan.Desired(in.Scope, in.Kinds)
+		p := plan.Build(in)
+		p.PlanID, p.Created = "0123456789ab", now
+		if err := writePlan(filepath.Join(dir, "a.plan"), p, a.checkNoSecret); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(len(p.Steps)), "steps")
+	}
+	b.ReportMetric(float64((processorTime(b)-began).Milliseconds())/float64(b.N), "cpu-ms/op")
 }

@@ -104,7 +104,7 @@ func TestACopiedPlanFileIsTheSamePlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writePlan(other, p); err != nil {
+	if err := writePlan(other, p, nil); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, l, dir, other, exitStale, "PLAN_ALREADY_APPLIED")

@@ -41,10 +41,7 @@ func (a *app) planCommand() *cobra.Command {
 			}
 			a.remember(p)
 			if f.out != "" {
-				if err := a.checkNoSecret(p); err != nil {
-					return err
-				}
-				if err := writePlan(f.out, p); err != nil {
+				if err := writePlan(f.out, p, a.checkNoSecret); err != nil {
 					return err
 				}
 			}

@@ -176,17 +176,22 @@ func (s *session) readIntents(ctx context.Context, sel selection) error {
 	}
 	s.failed = failed
 	for _, intent := range intents {
-		t := &plan.Target{Site: s.site, Intent: intent, Ironic: ironicOf(s.site, intent.Class)}
-		checkContext(intent)
-		settings, diags := s.file.Settings(intent)
-		if diags.HasErrors() {
-			intent.Faults = append(intent.Faults, diags.Fault(intent.Name))
-		}
-		t.Settings = settings
-		s.scope.Targets = append(s.scope.Targets, t)
+		s.aim(intent)
 	}
 	sort.Slice(s.scope.Targets, func(i, j int) bool { return s.scope.Targets[i].Name() < s.scope.Targets[j].Name() })
 	return nil
+}
+
+// aim adds a device to the scope, with what the site's files say about it.
+func (s *session) aim(intent *plan.Intent) {
+	t := &plan.Target{Site: s.site, Intent: intent, Ironic: ironicOf(s.site, intent.Class)}
+	checkContext(intent)
+	settings, diags := s.file.Settings(intent)
+	if diags.HasErrors() {
+		intent.Faults = append(intent.Faults, diags.Fault(intent.Name))
+	}
+	t.Settings = settings
+	s.scope.Targets = append(s.scope.Targets, t)
 }
 
 // checkContext adds what the language knows to be wrong with the device's config

@@ -97,7 +97,7 @@ func (a *app) show(f showFlags, path string) error {
 		}
 	}
 	if f.out != "" {
-		if err := writePlan(f.out, p); err != nil {
+		if err := writePlan(f.out, p, nil); err != nil {
 			return err
 		}
 	}
@@ -162,9 +162,14 @@ func readPlan(path string) (*plan.Plan, error) {
 	return p, nil
 }
 
-// writePlan writes a plan file.
-func writePlan(path string, p *plan.Plan) error {
+// writePlan writes a plan file, once check has nothing against its bytes.
+func writePlan(path string, p *plan.Plan, check func([]byte) error) error {
 	raw, err := plan.Encode(p)
+	if err == nil && check != nil {
+		if fault := check(raw); fault != nil {
+			return fault
+		}
+	}
 	if err == nil {
 		err = writeFile(path, raw)
 	}
