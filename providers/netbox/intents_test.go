@@ -2,6 +2,7 @@ package netbox_test
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -188,6 +189,47 @@ func TestGapsAreCollected(t *testing.T) {
 	want := []string{"DEVICE_STATUS_NOT_ELIGIBLE", "DEVICE_NOT_PLACED", "NETBOX_INTENT_INCOMPLETE", "NETBOX_INTENT_INCOMPLETE"}
 	if diff := cmp.Diff(want, codes); diff != "" {
 		t.Errorf("%s\n%s", diff, texts(in.Faults))
+	}
+}
+
+// The switch port is found through any number of patch panels.
+func TestPanels(t *testing.T) {
+	for panels := range 7 {
+		d := host(1)
+		d.Interfaces[2].Panels = nil
+		for n := range panels {
+			d.Interfaces[2].Panels = append(d.Interfaces[2].Panels, fmt.Sprintf("pp-%d", n+1))
+		}
+		s := serve(t, netboxtest.Options{}, d)
+		in := intent(t, client(t, s.URL, s.Token), site(), "gpu-001")
+		want := &plan.Peer{Device: "leaf-r01", Port: "Ethernet1/2", Label: "swp1", Description: "server port", LAG: "Port-Channel2"}
+		if diff := cmp.Diff(want, in.Frontend[0].Peer, cmpopts.IgnoreFields(plan.Peer{}, "URL")); diff != "" || len(in.Faults) > 0 {
+			t.Errorf("%d panels: %s\n%s", panels, diff, texts(in.Faults))
+		}
+	}
+}
+
+// Live values of one reading come from it; a guard always asks NetBox.
+func TestSameReading(t *testing.T) {
+	s := serve(t, netboxtest.Options{}, host(1))
+	c := client(t, s.URL, s.Token)
+	sc := scopeOf(site(), intent(t, c, site(), "gpu-001"))
+	s.SetStatus("gpu-001", "active")
+	address := sc.Targets[0].Address("netbox", "status", "")
+	status := func(ctx context.Context) string {
+		return plan.Text(c.Read(ctx, sc, desired(sc)).Get(address).Value, "status")
+	}
+	before := c.Requests()
+	if got := status(netbox.SameReading(context.Background())); got != "staged" || c.Requests() != before {
+		t.Errorf("in the same reading: %s, %d requests", got, c.Requests()-before)
+	}
+	if got := status(context.Background()); got != "active" || c.Requests() != before+1 {
+		t.Errorf("for a guard: %s, %d requests", got, c.Requests()-before)
+	}
+	// What another reading did not see is asked for.
+	other := client(t, s.URL, s.Token)
+	if got := plan.Text(other.Read(netbox.SameReading(context.Background()), sc, desired(sc)).Get(address).Value, "status"); got != "active" || other.Requests() != 1 {
+		t.Errorf("without intents: %s, %d requests", got, other.Requests())
 	}
 }
 
