@@ -158,16 +158,7 @@ func (s *Server) afterLoad() {
 	}
 }
 
-func (s *Server) holds(mac plan.MAC) bool {
-	for _, h := range s.daemon.table {
-		for _, m := range h.macs {
-			if m == mac {
-				return true
-			}
-		}
-	}
-	return false
-}
+func (s *Server) holds(mac plan.MAC) bool { return s.has(s.daemon.table, mac) }
 
 // end is the end of the process. dhcpd's unit does not notice.
 func (s *Server) end(result string) {

@@ -33,7 +33,7 @@ func (s *Server) loadISC(config, user string) ([]host, error) {
 func (p *iscParser) include(at string, depth int) error {
 	text, errno := p.s.file(at, p.user)
 	if errno != "" || depth > 10 {
-		return fmt.Errorf("Can't open %s: %s", at, errno) //nolint:staticcheck // dhcpd's own text
+		return fmt.Errorf("Can't open %s: %s", at, errno) //nolint:staticcheck,revive // dhcpd's own text
 	}
 	tokens, err := iscTokens(text)
 	if err != nil {
