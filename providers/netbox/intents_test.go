@@ -353,7 +353,7 @@ func TestNamesByFilter(t *testing.T) {
 		"role of SWITCH": {netbox.Filter{Roles: []string{"leaf"}}, "", `no ironic block of site demo manages the class of the role "leaf"|The roles that the site enrols are cpu-compute, gpu-compute.`},
 		"unknown rack":   {netbox.Filter{Racks: []string{"r01", "r2"}}, "", `site lab1 has no rack "r2"|Did you mean r02?`},
 		"foreign rack":   {netbox.Filter{Racks: []string{"rack nine"}}, "", `site lab1 has no rack "rack nine"|There are r01, r02.`},
-		"unknown tag":    {netbox.Filter{Tags: []string{"wave-[31m2"}}, "", `NetBox has no tag with the slug "wave-[31m2"|There are burn-in, ironic, wave-1.`},
+		"unknown tag":    {netbox.Filter{Tags: []string{"wave-\x1b[31m2"}}, "", `NetBox has no tag with the slug "wave-[31m2"|There are burn-in, ironic, wave-1.`},
 		"unknown status": {netbox.Filter{Statuses: []string{"stagged"}}, "", `NetBox has no device status "stagged"|Did you mean staged?`},
 	} {
 		t.Run(name, func(t *testing.T) {
