@@ -413,6 +413,7 @@ func TestDiscoveryLab(t *testing.T) {
 	}
 	for _, m := range labMachines(t) {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel() // each machine has a network of its own
 			m.t = t
 			m.clean()
 			t.Cleanup(m.clean)
@@ -440,6 +441,7 @@ func TestDiscoveryLab(t *testing.T) {
 func TestSudoersLab(t *testing.T) {
 	for _, m := range labMachines(t) {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel() // each machine has a network of its own
 			m.t = t
 			text := dhcp.Sudoers(m.settings)
 			at := "/etc/sudoers.d/enroll"
