@@ -56,8 +56,8 @@ type FieldChange struct {
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
-// PlanName names a plan in a comparison.
-type PlanName struct {
+// Compared names one of the two plans of a comparison.
+type Compared struct {
 	PlanID      string    `json:"plan_id"`
 	ContentHash string    `json:"content_hash"`
 	Created     time.Time `json:"created"`
@@ -67,8 +67,8 @@ type PlanName struct {
 // Comparison is what changed from one plan to another. Ids, times and
 // statistics do not count: plans with one content hash are the same.
 type Comparison struct {
-	Before  PlanName `json:"before"`
-	After   PlanName `json:"after"`
+	Before  Compared `json:"before"`
+	After   Compared `json:"after"`
 	Same    bool     `json:"same"`
 	Changes []Change `json:"changes"`
 }
@@ -105,8 +105,8 @@ func ComparePlans(before, after *Plan) (Comparison, error) {
 	return c, nil
 }
 
-func nameOf(p *Plan) PlanName {
-	return PlanName{PlanID: p.PlanID, ContentHash: p.ContentHash, Created: p.Created, Summary: p.Summary}
+func nameOf(p *Plan) Compared {
+	return Compared{PlanID: p.PlanID, ContentHash: p.ContentHash, Created: p.Created, Summary: p.Summary}
 }
 
 // place is where something stands in a plan.

@@ -21,7 +21,7 @@ func Comparison(w io.Writer, c plan.Comparison, o TextOptions) error {
 	}
 	for _, n := range []struct {
 		word string
-		plan.PlanName
+		plan.Compared
 	}{{"From", c.Before}, {"to  ", c.After}} {
 		t.f("%s plan %s, made %s, content %s\n", n.word, n.PlanID, n.Created.UTC().Format(time.RFC3339), n.ContentHash)
 	}
