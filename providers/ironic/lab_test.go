@@ -66,6 +66,7 @@ func realLab(t *testing.T, driver string) (*lab, string, ironictest.NodeView) {
 	target := device(site, 1)
 	i := target.Intent
 	i.Name = fmt.Sprintf("conf-%08x", unique)
+	target.Settings.BMCPassword = credentials{}.Ref(i.Name)
 	i.Ironic.Driver, i.Ironic.Interfaces = driver, map[string]string{"raid_interface": "no-raid", "network_interface": "noop", "inspect_interface": "agent"}
 	i.Ironic.Bond = &plan.Bond{Mode: "802.3ad", Miimon: 100}
 	for n := range i.Frontend {
