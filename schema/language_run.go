@@ -15,7 +15,7 @@ func limitsBlock() *block {
 			later(limit("requests_per_bmc", "1", "4", "requests", "Requests that one BMC has in flight.", "how busy a BMC gets")),
 			limit("reboots", "5", "1000", "hosts", "Hosts of the site that reboot at once; where it is not set, not fewer than `reboots_per_rack`. A host counts from the begin of its step, for ten minutes at most: one that cleans its disks for hours has long booted.", "when steps with the effect reboot wait"),
 			limit("reboots_per_rack", "2", "100", "hosts", "Hosts of one rack that reboot at once. Not more than `reboots`; where it is not set, that many where they are fewer.", "when steps with the effect reboot wait"),
-			later(limit("dhcp_batch", "50", "1000", "hosts", "Reservations that share one validation and one restart.", "dhcp.service")),
+			limit("dhcp_batch", "50", "1000", "hosts", "Reservations that are written in one exchange, beside the `devices` at once. All of an apply share one restart.", "dhcp.reservation"),
 		},
 	}
 }

@@ -422,6 +422,7 @@ func (s *session) options(f applyFlags) apply.Options {
 	l := s.site.Limits
 	o.Limit = f.limit
 	o.Devices, o.Reboots, o.RebootsPerRack = l.Devices, l.Reboots, l.RebootsPerRack
+	o.Batches = map[string]int{"dhcp": l.DHCPBatch}
 	if f.devices > 0 {
 		o.Devices = f.devices
 	}

@@ -2,6 +2,8 @@ package apply
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -16,6 +18,40 @@ type slots struct {
 
 func (s *slots) troubled() { s.now = max(s.now/2, 1) }
 func (s *slots) eased()    { s.now = min(s.now+1, s.most) }
+
+// lane is a kind of visits with room of its own: a provider that gathers the steps
+// of many devices into one exchange needs them side by side.
+type lane struct {
+	system string // empty: all systems without a lane
+	most   int    // 0: as many as there are slots
+	ready  queue  // in the plan's order
+	busy   int
+}
+
+func newLanes(o Options) []*lane {
+	lanes := []*lane{{ready: queue{less: byIndex}}}
+	for _, system := range slices.Sorted(maps.Keys(o.Batches)) {
+		lanes = append(lanes, &lane{system: system, most: o.Batches[system], ready: queue{less: byIndex}})
+	}
+	return lanes
+}
+
+func (l *lane) room(s slots) int {
+	if l.most > 0 {
+		return l.most
+	}
+	return s.now
+}
+
+// lane is where a job waits to be visited.
+func (r *run) lane(j *job) *lane {
+	for _, l := range r.lanes[1:] {
+		if l.system == j.step.Address.System {
+			return l
+		}
+	}
+	return r.lanes[0]
+}
 
 // troubles reports whether a fault says that a shared system cannot keep up. A
 // locked node or a BMC that is starting is one machine's own affair.

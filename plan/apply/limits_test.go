@@ -205,3 +205,33 @@ func TestTheTimeLimitStopsInGoodOrder(t *testing.T) {
 		}
 	})
 }
+
+// A provider that gathers steps sees all of them at once, whatever the other
+// systems may have in flight.
+func TestBatchedStepsHaveRoomOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var steps []*plan.Step
+		var names []string
+		for i := range 30 {
+			d := fmt.Sprintf("d%d", i)
+			names = append(names, d)
+			first := step("a"+d, d, "entry")
+			first.Address.System = "dhcp"
+			steps = append(steps, first, step("b"+d, d, "other", "a"+d))
+		}
+		s := newSetup(t, names, steps...)
+		s.o.Devices, s.o.Batches = 2, map[string]int{"dhcp": 20}
+		s.world.pause = time.Second
+		r := s.run(t, t.Context())
+		if len(r.Failed()) > 0 {
+			t.Fatal(states(r))
+		}
+		// Twenty entries in the first second and ten in the next; thirty others two at a time.
+		if s.world.most != 20+0 && s.world.most != 20+2 && s.world.most != 10+2 {
+			t.Errorf("%d exchanges at once", s.world.most)
+		}
+		if r.Spent != 16*time.Second {
+			t.Errorf("took %s, want 16s", r.Spent)
+		}
+	})
+}

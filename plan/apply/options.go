@@ -76,6 +76,10 @@ type Deps struct {
 type Options struct {
 	Devices int // devices with an exchange in flight at once
 
+	// Batches are the systems whose steps one exchange serves for many devices, with
+	// the number of steps that may take part; they do not count against Devices.
+	Batches map[string]int
+
 	// Hosts that reboot at once, in the site and in one rack; 0 means no limit. A
 	// host counts from the begin of its step to the end, at most RebootWindow.
 	Reboots, RebootsPerRack int

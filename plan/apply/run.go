@@ -77,7 +77,7 @@ type run struct {
 	settling []*job // obligations of earlier runs that no step took over
 	byID     map[string]*job
 	open     int               // jobs that are not over
-	ready    queue             // jobs that may be visited, in the plan's order
+	lanes    []*lane           // jobs that may be visited
 	rests    queue             // jobs that rest, by due time
 	parked   map[string][]*job // ready jobs of a device with a visit under way
 	inFlight map[string]bool   // devices with a visit under way; "" is the site itself
@@ -102,7 +102,7 @@ func newRun(in Input, deps Deps, o Options) (*run, error) {
 	r := &run{
 		visitor: visitor{deps: deps, options: o, scope: in.Scope, hadNode: in.HadNode}, in: in,
 		byID: map[string]*job{}, inFlight: map[string]bool{}, stopped: map[string]*plan.Fault{},
-		ready: queue{less: byIndex}, rests: queue{less: byDue}, parked: map[string][]*job{},
+		lanes: newLanes(o), rests: queue{less: byDue}, parked: map[string][]*job{},
 		slots: slots{most: o.Devices, now: o.Devices}, places: newPlaces(o),
 		began: deps.Clock.Now(), results: make(chan result),
 	}
@@ -210,7 +210,7 @@ func (r *run) queue(j *job) {
 	default:
 		j.at = ready
 	}
-	r.ready.put(j)
+	r.lane(j).ready.put(j)
 }
 
 // tick does what is due by the clock alone.
@@ -258,13 +258,23 @@ func (r *run) start(ctx context.Context) {
 	for _, j := range r.rests.expired(now) {
 		r.queue(j)
 	}
-	for len(r.inFlight) < r.slots.now {
-		for _, j := range r.places.candidates(now) {
-			r.queue(j)
+	for r.startNext(ctx, now) {
+	}
+}
+
+// startNext looks at one job that may be visited; false when there is none, or no
+// room for it.
+func (r *run) startNext(ctx context.Context, now time.Time) bool {
+	for _, j := range r.places.candidates(now) {
+		r.queue(j)
+	}
+	for _, l := range r.lanes {
+		if l.busy >= l.room(r.slots) {
+			continue
 		}
-		j := r.ready.take()
+		j := l.ready.take()
 		if j == nil {
-			return
+			continue
 		}
 		device := j.step.Address.Device
 		switch {
@@ -285,7 +295,9 @@ func (r *run) start(ctx context.Context) {
 			in := j.visit
 			r.visitWith(j, func() outcome { return r.perform(ctx, in) })
 		}
+		return true
 	}
+	return false
 }
 
 // placed reports whether a job has its place among the rebooting hosts, if it
@@ -316,6 +328,7 @@ func (r *run) begin(j *job, now time.Time) {
 
 func (r *run) visitWith(j *job, look func() outcome) {
 	r.inFlight[j.step.Address.Device] = true
+	r.lane(j).busy++
 	go func() { r.results <- result{j, look()} }()
 }
 
@@ -335,8 +348,9 @@ func (r *run) landMore(ctx context.Context) {
 func (r *run) land(ctx context.Context, res result) {
 	device := res.job.step.Address.Device
 	delete(r.inFlight, device)
+	r.lane(res.job).busy--
 	for _, j := range r.parked[device] {
-		r.ready.put(j)
+		r.lane(j).ready.put(j)
 	}
 	delete(r.parked, device)
 	if troubles(res.out.fault) {
@@ -482,7 +496,7 @@ func (r *run) leave(j *job) {
 func (r *run) end(j *job, out outcome) {
 	if j.owes != nil && !out.state.OK() {
 		j.at, j.end, j.owedSince = owing, out, r.deps.Clock.Now()
-		r.ready.put(j)
+		r.lane(j).ready.put(j)
 		return
 	}
 	if j.owes != nil {
