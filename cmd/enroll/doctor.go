@@ -19,6 +19,7 @@ import (
 
 type doctorFlags struct {
 	sudoers       bool
+	accessRules   bool
 	breakDHCPLock bool
 	breakLock     string
 	yes           bool
@@ -35,18 +36,20 @@ func (a *app) doctorCommand() *cobra.Command {
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			asked := 0
-			for _, one := range []bool{f.sudoers, f.breakDHCPLock, f.breakLock != ""} {
+			for _, one := range []bool{f.sudoers, f.accessRules, f.breakDHCPLock, f.breakLock != ""} {
 				if one {
 					asked++
 				}
 			}
 			switch {
 			case asked > 1:
-				return usageError{errors.New("doctor does one of --sudoers, --break-dhcp-lock and --break-lock at a time")}
+				return usageError{errors.New("doctor does one of --sudoers, --access-rules, --break-dhcp-lock and --break-lock at a time")}
 			case f.format != "text" && f.format != "json":
 				return usageError{fmt.Errorf("--format is text or json, not %q", f.format)}
 			case f.sudoers:
 				return a.sudoers()
+			case f.accessRules:
+				return a.accessRules(f.format)
 			case f.breakDHCPLock:
 				return a.breakDHCPLock(cmd.Context(), f)
 			case f.breakLock != "":
@@ -60,10 +63,11 @@ func (a *app) doctorCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&f.sudoers, "sudoers", false, "print the file for /etc/sudoers.d of the DHCP server: the commands that enroll runs as root there, and no others")
+	cmd.Flags().BoolVar(&f.accessRules, "access-rules", false, "print the access rules that an application credential for Ironic needs")
 	cmd.Flags().BoolVar(&f.breakDHCPLock, "break-dhcp-lock", false, "take the lock on the DHCP server from a run that is known to be dead")
 	cmd.Flags().StringVar(&f.breakLock, "break-lock", "", "take this machine's lock on `DEVICE` from a run that hangs")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask before a lock is broken; for scripts")
-	cmd.Flags().StringVar(&f.format, "format", "text", "text or json, of the checks")
+	cmd.Flags().StringVar(&f.format, "format", "text", "text or json, of the checks and the access rules")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	_ = cmd.RegisterFlagCompletionFunc("break-lock", a.completeDevices)
 	return cmd

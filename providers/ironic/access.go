@@ -8,7 +8,6 @@ type AccessRule struct {
 	Method  string `json:"method"`
 	Path    string `json:"path"`
 	Use     string `json:"-"`
-	Plan    bool   `json:"-"` // also needed to plan and to verify
 }
 
 // AccessRules are all that this package ever sends. GET / and GET /v1 are public
@@ -16,7 +15,7 @@ type AccessRule struct {
 func AccessRules() []AccessRule {
 	var out []AccessRule
 	rule := func(method, path, use string) {
-		out = append(out, AccessRule{Service: "baremetal", Method: method, Path: "/v1/" + path, Use: use, Plan: method == "GET"})
+		out = append(out, AccessRule{Service: "baremetal", Method: method, Path: "/v1/" + path, Use: use})
 	}
 	rule("GET", "nodes", "find the devices' nodes")
 	rule("GET", "nodes/*", "read one node")
