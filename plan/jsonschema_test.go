@@ -6,8 +6,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -115,11 +115,25 @@ func (g *generator) members(t reflect.Type, properties schemaNode, required *[]s
 func comments(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	files, err := parser.ParseDir(token.NewFileSet(), ".", func(i fs.FileInfo) bool { return !strings.HasSuffix(i.Name(), "_test.go") }, parser.ParseComments)
+	names, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ast.Inspect(files["plan"], func(n ast.Node) bool {
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commentsOf(file, out)
+	}
+	return out
+}
+
+func commentsOf(file *ast.File, out map[string]string) {
+	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)
 		if !ok {
 			return true
@@ -138,7 +152,6 @@ func comments(t *testing.T) map[string]string {
 		}
 		return true
 	})
-	return out
 }
 
 func generated(t *testing.T) []byte {

@@ -246,7 +246,8 @@ func places(file []byte, n jsonNode) []hcl.Pos {
 	j.advance(1)
 	var out []hcl.Pos
 	for j.pos.Byte < n.at.End.Byte-1 {
-		at, raw := j.pos, 1
+		at := j.pos
+		var raw int
 		switch {
 		case file[at.Byte] != '\\':
 			_, raw = utf8.DecodeRune(file[at.Byte:])

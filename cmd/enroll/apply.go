@@ -132,7 +132,7 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if err := apply.CheckUnused(a.journalDir(f), p.PlanID); err != nil {
 		return err
 	}
-	if !f.parameterFlags.none() {
+	if !f.none() {
 		return usageError{errors.New("a plan file is applied with the parameters that it was planned with; make a new plan to change them")}
 	}
 	params, err := plan.ParseParameters(p.Scope.Parameters)

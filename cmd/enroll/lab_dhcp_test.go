@@ -150,7 +150,7 @@ func (l *realLab) killedAtWork(t *testing.T, machine string, args ...string) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-ended // killed, as wanted
+	_ = <-ended // killed, as wanted
 }
 
 // TestLabKilledInDHCP kills the program while it is at the DHCP server. The next

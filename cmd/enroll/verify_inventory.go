@@ -25,7 +25,7 @@ func (f *inventoryFlags) register(cmd *cobra.Command) {
 
 // verifyInventories judges devices on the inventories that Ironic keeps.
 func (a *app) verifyInventories(ctx context.Context, f verifyFlags, names []string) error {
-	if err := f.deviceFlags.check(names); err != nil {
+	if err := f.check(names); err != nil {
 		return err
 	}
 	switch f.format {

@@ -238,7 +238,7 @@ func (p *Provider) uploadReady(ctx context.Context, l *link, fo *folder, had cha
 	allowed := uploads[:0:0]
 	var refused []*upload
 	for _, j := range jobs {
-		if f := plan.Permit(j.ctx); f != nil {
+		if f := plan.Permit(j.ctx); f != nil { //nolint:contextcheck // each job has the permit of its own step
 			j.fail(f)
 			refused = append(refused, &j.file)
 		} else if slices.Contains(uploads, &j.file) {

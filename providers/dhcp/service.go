@@ -66,7 +66,7 @@ func decideTelling(d plan.Decision) plan.Verdict {
 	s := withDefaults(*d.Scope.Site.DHCP)
 	state := plan.Text(d.Live.Value, "state")
 	pending := !plan.Satisfies(plan.Bool(false), plan.Attr(d.Live.Value, "pending"))
-	if state != stateActive && !(pending && (s.Apply == applyRestart || state == stateDeaf)) {
+	if mended := pending && (s.Apply == applyRestart || state == stateDeaf); state != stateActive && !mended {
 		return plan.Verdict{Fault: unhealthy(s, "the DHCP service %s on %s is %s, not active", s.Unit, s.Host, state)}
 	}
 	step := &plan.Step{Action: plan.ActionRun, Before: serviceValue(state, true), After: d.Resource.Want}

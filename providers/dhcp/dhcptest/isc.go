@@ -130,23 +130,23 @@ func (p *iscParser) statement(words []string, in *host, depth int) error {
 func iscTokens(text string) ([]string, error) {
 	var out []string
 	for i := 0; i < len(text); {
-		switch c := text[i]; {
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ',':
+		switch c := text[i]; c {
+		case ' ', '\t', '\r', '\n', ',':
 			i++
-		case c == '#':
+		case '#':
 			line, _, _ := strings.Cut(text[i:], "\n")
 			i += len(line)
-		case c == ';' || c == '{' || c == '}':
+		case ';', '{', '}':
 			out = append(out, string(c))
 			i++
-		case c == '"':
+		case '"':
 			end := strings.IndexByte(text[i+1:], '"')
 			if end < 0 {
 				return nil, fmt.Errorf("unterminated string")
 			}
 			out = append(out, text[i:i+end+2])
 			i += end + 2
-		case c == '\xef':
+		case '\xef':
 			return nil, fmt.Errorf("unknown character")
 		default:
 			end := strings.IndexAny(text[i:], " \t\r\n,;{}\"#")

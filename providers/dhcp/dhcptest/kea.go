@@ -40,7 +40,7 @@ func (s *Server) loadKea(config, user string) (table []host, whole string, err e
 	}
 	var c keaConfig
 	if jsonErr := json.Unmarshal([]byte(whole), &c); jsonErr != nil {
-		return nil, "", fmt.Errorf("%w: Syntax check failed with: %s:1.1: %v", errSyntax, config, jsonErr)
+		return nil, "", fmt.Errorf("%w: Syntax check failed with: %s:1.1: %w", errSyntax, config, jsonErr)
 	}
 	seen := map[string]bool{}
 	add := func(subnet netip.Prefix, r map[string]any) error {

@@ -24,7 +24,7 @@ func (d *detective) single(i int) Finding {
 	}
 	kind := relation(want, seen)
 	text := fmt.Sprintf("%s lies in %s instead of %s", c.name(), seen, want)
-	switch kind {
+	switch kind { //nolint:exhaustive // relation gives these, or Elsewhere
 	case OffByOne:
 		text = fmt.Sprintf("%s is one port off: it lies in %s instead of %s", c.name(), seen, want.Port)
 	case SiblingSwitch:
