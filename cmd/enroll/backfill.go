@@ -121,30 +121,6 @@ func (a *app) backfillClasses(ctx context.Context, f backfillFlags) error {
 	return nil
 }
 
-// openNetBox is a session with nothing but NetBox: its token is the only secret
-// that is read.
-func (a *app) openNetBox(ctx context.Context, note string) (*session, error) {
-	file, diags := a.load(a.siteDir)
-	if len(diags) > 0 {
-		if err := a.printDiagnostics(diags, "text"); err != nil {
-			return nil, err
-		}
-	}
-	if diags.HasErrors() {
-		return nil, exitStatus(exitConfig)
-	}
-	s := &session{app: a, file: file, site: file.Site()}
-	backend, err := a.backend(s.site)
-	if err != nil {
-		return nil, err
-	}
-	s.vault = newVault(backend, a.redactor)
-	if err := s.vault.load(ctx, []plan.SecretRef{s.site.NetBox.Token}); err != nil {
-		return nil, err
-	}
-	return s, s.connectNetBox(note)
-}
-
 func (s *session) classRecords(ctx context.Context, names []string) ([]netbox.ClassRecord, []plan.Diagnostic, error) {
 	if len(names) == 0 {
 		var err error

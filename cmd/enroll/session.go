@@ -68,6 +68,27 @@ func (a *app) options() schema.Options {
 // providers. planID marks NetBox's change log. Close the session on every way
 // out.
 func (a *app) open(ctx context.Context, dir string, sel selection, planID string) (*session, error) {
+	s, err := a.begin(ctx, dir, "plan "+planID, (*session).siteRefs)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readIntents(ctx, sel); err != nil {
+		return nil, err
+	}
+	if err := s.vault.load(ctx, s.deviceRefs()); err != nil {
+		return nil, err
+	}
+	return s, s.connect()
+}
+
+// openNetBox is a session with nothing but NetBox: its token is the only secret
+// that is read. note marks NetBox's change log.
+func (a *app) openNetBox(ctx context.Context, note string) (*session, error) {
+	return a.begin(ctx, a.siteDir, note, func(s *session) []plan.SecretRef { return []plan.SecretRef{s.site.NetBox.Token} })
+}
+
+// begin reads the site and the secrets that refs names, and connects to NetBox.
+func (a *app) begin(ctx context.Context, dir, note string, refs func(*session) []plan.SecretRef) (*session, error) {
 	file, diags := a.load(dir)
 	if len(diags) > 0 {
 		if err := a.printDiagnostics(diags, "text"); err != nil {
@@ -83,19 +104,10 @@ func (a *app) open(ctx context.Context, dir string, sel selection, planID string
 		return nil, err
 	}
 	s.vault = newVault(backend, a.redactor)
-	if err := s.vault.load(ctx, s.siteRefs()); err != nil {
+	if err := s.vault.load(ctx, refs(s)); err != nil {
 		return nil, err
 	}
-	if err := s.connectNetBox("plan " + planID); err != nil {
-		return nil, err
-	}
-	if err := s.readIntents(ctx, sel); err != nil {
-		return nil, err
-	}
-	if err := s.vault.load(ctx, s.deviceRefs()); err != nil {
-		return nil, err
-	}
-	return s, s.connect()
+	return s, s.connectNetBox(note)
 }
 
 // siteRefs are the secrets that do not depend on a device.

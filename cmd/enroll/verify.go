@@ -129,23 +129,8 @@ func (a *app) verifyDHCP(ctx context.Context, f verifyFlags, name string) error 
 // openIntents reads the site and what NetBox says about devices, and nothing
 // else: no provider is made.
 func (a *app) openIntents(ctx context.Context, sel selection) (*session, error) {
-	file, diags := a.load(a.siteDir)
-	if err := a.printDiagnostics(diags, "text"); err != nil {
-		return nil, err
-	}
-	if diags.HasErrors() {
-		return nil, exitStatus(exitConfig)
-	}
-	s := &session{app: a, file: file, site: file.Site()}
-	backend, err := a.backend(s.site)
+	s, err := a.openNetBox(ctx, "verify")
 	if err != nil {
-		return nil, err
-	}
-	s.vault = newVault(backend, a.redactor)
-	if err := s.vault.load(ctx, []plan.SecretRef{s.site.NetBox.Token}); err != nil {
-		return nil, err
-	}
-	if err := s.connectNetBox("verify"); err != nil {
 		return nil, err
 	}
 	return s, s.readIntents(ctx, sel)
