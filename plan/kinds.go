@@ -21,12 +21,12 @@ var kindForms = map[string]kindForm{ //nolint:gochecknoglobals // a constant tab
 	"netbox.status": {}, "netbox.tag": {keyed: true}, "netbox.platform_class": {},
 	"dhcp.reservation": {}, "dhcp.service": {shared: true}, "dhcp.index": {shared: true},
 	"bmc.credential": {}, "bmc.hostname": {}, "bmc.ntp": {}, "bmc.boot_order": {},
-	"bmc.reset": {later: true}, "bmc.network": {later: true}, "bmc.security": {later: true}, "bmc.syslog": {later: true}, "bmc.bios": {later: true},
-	"bmc.ipmi_user": {later: true}, "bmc.ipmi_lan": {later: true}, "bmc.virtual_media": {later: true},
+	"bmc.reset": {later: true}, "bmc.network": {}, "bmc.security": {}, "bmc.syslog": {}, "bmc.bios": {},
+	"bmc.ipmi_user": {later: true}, "bmc.ipmi_lan": {later: true}, "bmc.virtual_media": {},
 	"ironic.node": {}, "ironic.portgroup": {keyed: true}, "ironic.port": {keyed: true}, "ironic.provision": {keyed: true}, "ironic.power": {},
 	"ironic.credential": {}, "ironic.trait": {keyed: true}, "ironic.raid_interface": {}, "ironic.root_device": {},
 	"ironic.maintenance": {}, "ironic.raid_config": {}, "ironic.inspection": {later: true}, "ironic.driver": {},
-	"check.lldp": {keyed: true}, "check.inspection": {keyed: true}, "check.link": {later: true},
+	"check.lldp": {keyed: true}, "check.inspection": {keyed: true}, "check.link": {},
 }
 
 // KindNames lists the kinds of resources that this version makes, sorted.

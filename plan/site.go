@@ -199,16 +199,17 @@ type BMCSettings struct {
 	MinTLSVersion string   // "1.2" or "1.3": the lowest that enroll speaks
 	Ciphers       []string // old cipher suites, by Go's names, that are offered beside the usual ones
 
+	Syslog              *SyslogSettings
+	Security            *SecuritySettings
+	BIOS                []BIOSSettings
+	IDRAC, XCC, AMI     *VendorSettings // nil: the site says nothing
+	Supermicro, Generic *VendorSettings
+
 	// What follows is decoded and checked; this version does not act on it.
 
 	// Monitoring and MonitoringUser are the account that monitoring uses; zero: none.
 	Monitoring, MonitoringUser SecretRef
 	TimeZone                   string // IANA name; empty: left alone
-	Syslog                     *SyslogSettings
-	Security                   *SecuritySettings
-	BIOS                       []BIOSSettings
-	IDRAC, XCC, AMI            *VendorSettings // nil: the site says nothing
-	Supermicro, Generic        *VendorSettings
 }
 
 // SyslogSettings is where BMCs send their logs; the servers depend on the
@@ -290,8 +291,7 @@ type Settings struct {
 	BMCPassword SecretRef
 	NTPServers  []string // wanted on the BMC; empty means: do not touch
 	Hostname    string   // wanted on the BMC; default the device's name
-	// SyslogServers are those wanted on the BMC; this version does not act on them.
-	SyslogServers []string
+	SyslogServers []string // wanted on the BMC
 	// Set says where each of them comes from ("bmc.ntp" → file:line or NetBox URL).
 	Set map[string]string
 }

@@ -47,7 +47,7 @@ func ntpBlock() *block {
 
 func syslogBlock() *block {
 	return &block{
-		name: "syslog", since: version01, unused: true,
+		name: "syslog", since: version01,
 		doc: "Where BMCs send their logs.",
 		attrs: []attribute{
 			{name: "servers", typ: textListType, required: true, perDevice: true, check: isHost, example: `["syslog.example.net"]`, since: version01,
@@ -65,7 +65,7 @@ func securityBlock() *block {
 		return attribute{name: name, typ: boolType, fallbackDoc: "left as it is", example: "false", since: version01, doc: doc, effect: "bmc.security"}
 	}
 	return &block{
-		name: "security", since: version01, unused: true,
+		name: "security", since: version01,
 		doc: "What a BMC offers to the network and to the host. What is not written is left as it is.",
 		attrs: []attribute{
 			service("http", "Whether plain HTTP is served beside HTTPS."),
@@ -110,7 +110,7 @@ func tlsBlock() *block {
 
 func biosBlock() *block {
 	return &block{
-		name: "bios", many: true, since: version01, unused: true,
+		name: "bios", many: true, since: version01,
 		label: &label{name: "CLASS", doc: "manufacturer and model as in platform classes, upper case without anything but letters and digits, or a whole platform class", example: "DELLPOWEREDGEXE9680", check: isPlatformClass},
 		doc:   "BIOS settings of a platform class.",
 		attrs: []attribute{
@@ -123,10 +123,10 @@ func biosBlock() *block {
 // vendorBlock is what all families have in their blocks.
 func vendorBlock(name, family, attributesDoc string, more ...attribute) *block {
 	b := &block{
-		name: name, since: version01, unused: true,
+		name: name, since: version01,
 		doc: "Settings of " + family + " only.",
 		attrs: []attribute{
-			{name: "restrict_boot", typ: boolType, fallbackDoc: "`bmc.restrict_boot`", example: "false", since: version01,
+			{name: "restrict_boot", typ: boolType, unused: true, fallbackDoc: "`bmc.restrict_boot`", example: "false", since: version01,
 				doc: "Whether the host boots from the network over its provisioning NIC only.", effect: "bmc.boot_order"},
 		},
 	}
@@ -162,7 +162,7 @@ func amiBlock() *block {
 
 func supermicroBlock() *block {
 	return vendorBlock("supermicro", "Supermicro", "",
-		attribute{name: "lockdown", typ: boolType, fallbackDoc: "left as it is", example: "false", since: version01,
+		attribute{name: "lockdown", typ: boolType, unused: true, fallbackDoc: "left as it is", example: "false", since: version01,
 			doc: "Whether the system is locked down when everything else is set.", effect: "bmc.security"})
 }
 

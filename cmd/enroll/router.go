@@ -16,7 +16,7 @@ type systemProvider interface {
 
 // router sends each resource and step to the provider of its system.
 type router struct {
-	systems map[string]systemProvider
+	systems map[string]systemProvider // by system, or by kind where another serves one kind of it
 	owner   providers.Owner // nil: no Ironic, nothing can be owned
 }
 
@@ -24,7 +24,7 @@ type router struct {
 func (r *router) Read(ctx context.Context, sc *plan.Scope, resources []plan.Resource) plan.Snapshot {
 	parts := map[string][]plan.Resource{}
 	for _, res := range resources {
-		parts[res.Address.System] = append(parts[res.Address.System], res)
+		parts[r.key(res.Address)] = append(parts[r.key(res.Address)], res)
 	}
 	// Two systems may be served by one provider (checks read Ironic's inventory):
 	// it is asked once, for both.
@@ -54,9 +54,17 @@ func (r *router) Read(ctx context.Context, sc *plan.Scope, resources []plan.Reso
 	return out
 }
 
+// key is under which name the provider of an address stands.
+func (r *router) key(a plan.Address) string {
+	if _, ok := r.systems[a.KindName()]; ok {
+		return a.KindName()
+	}
+	return a.System
+}
+
 // Run hands the step to the provider of its system.
 func (r *router) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo plan.Memo) plan.Result {
-	p, ok := r.systems[step.Address.System]
+	p, ok := r.systems[r.key(step.Address)]
 	if !ok {
 		return plan.Failed(plan.NewFault(plan.CodeInternal, "no provider serves %s", step.Address.System))
 	}

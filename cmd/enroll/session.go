@@ -268,6 +268,7 @@ func (s *session) connect() error {
 			return err
 		}
 		s.router.systems["bmc"] = clean(s.bmc)
+		s.router.systems["check.link"] = s.router.systems["bmc"] // the BMC sees the host's links
 		s.kinds = append(s.kinds, bmc.Kinds()...)
 	}
 	if len(s.site.Ironics) > 0 {

@@ -36,20 +36,22 @@ func (k *conn) attributes(ctx context.Context) (document, *plan.Fault) {
 
 // writeAttributes sends the attributes that differ. A plain PATCH takes effect
 // at once; the settings object that the table names is for later application.
-func (k *conn) writeAttributes(ctx context.Context, d document, want map[string]string) plan.Result {
+func (k *conn) writeAttributes(ctx context.Context, d document, want map[string]any) plan.Result {
 	differing := map[string]any{}
-	before := map[string]string{}
+	before := map[string]any{}
 	for _, key := range sortedKeys(want) {
-		if have := d.text("Attributes", key); have != want[key] {
-			differing[key], before[key] = want[key], have
+		have, _ := d.at("Attributes", key)
+		if n, ok := have.(float64); ok && want[key] == int(n) || have == want[key] {
+			continue
 		}
+		differing[key], before[key] = want[key], have
 	}
 	if len(differing) == 0 {
 		return plan.Already()
 	}
 	return k.write(ctx, change{on: d, direct: true, body: map[string]any{"Attributes": differing}, same: func(now document) bool {
 		for key, have := range before {
-			if now.text("Attributes", key) != have {
+			if v, _ := now.at("Attributes", key); v != have {
 				return false
 			}
 		}

@@ -145,9 +145,9 @@ func decodeBootOption(d document) bootOption {
 }
 
 var (
-	macInPath = regexp.MustCompile(`MAC\(([0-9A-Fa-f]{12}),`)                     //nolint:gochecknoglobals // a constant
+	macInPath = regexp.MustCompile(`MAC\(([0-9A-Fa-f]{12}),`)                                         //nolint:gochecknoglobals // a constant
 	macInName = regexp.MustCompile(`\b(?:(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}|[0-9A-Fa-f]{12})\b`) //nolint:gochecknoglobals // a constant
-	idracSlot = regexp.MustCompile(`^(PXE|HTTP) Device ([0-9]+):`)                //nolint:gochecknoglobals // a constant
+	idracSlot = regexp.MustCompile(`^(PXE|HTTP) Device ([0-9]+):`)                                    //nolint:gochecknoglobals // a constant
 )
 
 // macOf tells the NIC of a boot option. The UEFI path has its address where it

@@ -242,8 +242,8 @@ func TestNotConfigured(t *testing.T) {
 	w.scope.Site.ConfigureBMC = true
 	w.scope.Site.BMC.RestrictBoot = false
 	w.scope.Targets[0].Settings.NTPServers = nil
-	if n := len(w.read()); n != 2 {
-		t.Errorf("%d resources, want login and host name", n)
+	if n := len(w.read()); n != 3 {
+		t.Errorf("%d resources, want login, host name and links", n)
 	}
 	w.close()
 }
@@ -259,7 +259,7 @@ func TestTooManyTimeServers(t *testing.T) {
 
 // Reading asks for nothing twice, and later readings skip what cannot change.
 func TestRequests(t *testing.T) {
-	for vendor, want := range map[string][2]int{bmctest.Generic: {12, 8}, bmctest.IDRAC: {8, 4}} {
+	for vendor, want := range map[string][2]int{bmctest.Generic: {13, 9}, bmctest.IDRAC: {9, 5}} {
 		w := newWorld(t, machine(vendor))
 		w.read()
 		first := w.client.Requests()

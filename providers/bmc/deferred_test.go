@@ -41,7 +41,7 @@ func TestNotReachableYet(t *testing.T) {
 	if got := steps(p); got != want {
 		t.Fatalf("steps:\n%s\nwant:\n%s", got, want)
 	}
-	if len(p.Checks) != 1 || p.Checks[0].Verdict != plan.CheckUnknown || p.Checks[0].Address.Kind != "boot_order" {
+	if len(p.Checks) != 2 || p.Checks[0].Verdict != plan.CheckUnknown || p.Checks[0].Address.Kind != "boot_order" {
 		t.Errorf("checks: %+v", p.Checks)
 	}
 	verify := p.Steps[1]
@@ -138,7 +138,7 @@ func TestFleet(t *testing.T) {
 	for _, live := range snap {
 		count[live.Presence]++
 	}
-	if len(snap) != 4*n || count[plan.Unreachable] != 4 || count[plan.Unreadable] != 4 || count[plan.Present] != 4*(n-2) {
+	if len(snap) != 5*n || count[plan.Unreachable] != 5 || count[plan.Unreadable] != 5 || count[plan.Present] != 5*(n-2) {
 		t.Errorf("%d answers: %v", len(snap), count)
 	}
 	if got, seen := w.client.Requests(), len(w.fleet.Recorder().Records()); got != seen+1 { // one found nobody

@@ -3,7 +3,10 @@ package bmc
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
+
+	"github.com/enroll-dev/enroll/plan"
 )
 
 // document is one resource as the BMC sent it. Its readers never fail: a
@@ -15,6 +18,8 @@ type document struct {
 	// the BMC does not tell.
 	allow string
 	top   map[string]any
+	// unread is why a member of a list could not be read; it has no properties then.
+	unread *plan.Fault
 }
 
 // parse reads a JSON object. The content type is not looked at: several makers
@@ -61,6 +66,19 @@ func (d document) yes(keys ...string) (value, ok bool) {
 	v, _ := d.at(keys...)
 	value, ok = v.(bool)
 	return value, ok
+}
+
+// number gives a whole number, also one that is written as text.
+func (d document) number(keys ...string) (value int, ok bool) {
+	v, _ := d.at(keys...)
+	switch v := v.(type) {
+	case float64:
+		return int(v), v == float64(int(v))
+	case string:
+		n, err := strconv.Atoi(strings.TrimSpace(v))
+		return n, err == nil
+	}
+	return 0, false
 }
 
 // list gives the strings of an array without blanks around them, without

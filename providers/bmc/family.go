@@ -22,7 +22,12 @@ type family struct {
 	// attributes: settings of the BMC stand in the attribute table of the maker;
 	// the standard NTP resource of an iDRAC, for one, does not take effect.
 	attributes bool
-	ntp        ntpRule
+	// expands: members of a list come with it, asked or not by the root.
+	expands  bool
+	ntp      ntpRule
+	syslog   syslogRule
+	security []securityRow
+	bios     biosRule
 }
 
 // families lists all in the order in which they are tested: an AMI stack under

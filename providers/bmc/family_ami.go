@@ -5,6 +5,7 @@ package bmc
 func amiFamily() family {
 	return family{
 		name: "ami", vendors: []string{"AMI"}, oem: []string{"Ami"}, product: "ami redfish server",
+		bios:    biosRule{none: true},
 		serials: []string{"SerialNumber"}, anyMatch: true,
 		ntp: ntpRule{most: 2},
 	}

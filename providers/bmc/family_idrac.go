@@ -5,7 +5,27 @@ package bmc
 func idracFamily() family {
 	return family{
 		name: "idrac", vendors: []string{"Dell"}, oem: []string{"Dell"}, product: "integrated dell remote access", makers: []string{"dell"},
+		bios:    biosRule{jobs: true, fallback: "Settings"},
 		serials: []string{"SKU", "SerialNumber"}, attributes: true,
-		ntp: ntpRule{most: 3},
+		expands: true, ntp: ntpRule{most: 3}, syslog: idracSyslog(), security: idracSecurity(),
+	}
+}
+
+// idracSecurity are attributes. The port of plain HTTP is blocked or not; failed
+// logins block an address, not an account.
+func idracSecurity() []securityRow {
+	telnet := attributeRow("Telnet", "Telnet.1.Enable", onOff()...)
+	telnet.otherwise = false // new firmware has none
+	lockdown := attributeRow("Lockdown", "Lockdown.1.SystemLockdown", onOff()...)
+	lockdown.last = true
+	return []securityRow{
+		attributeRow("HTTP", "WebServer.1.BlockHTTPPort", secWord{false, enabledWord}, secWord{true, disabledWord}),
+		attributeRow("SSH", "SSH.1.Enable", onOff()...), telnet,
+		attributeRow("VNC", "VNCServer.1.Enable", onOff()...),
+		attributeRow("SNMP", "SNMP.1.SNMPProtocol", secWord{"v3", "SNMPv3"}, secWord{"all", "All"}),
+		attributeRow("HostInterface", "OS-BMC.1.AdminState", onOff()...),
+		attributeRow("MinTLSVersion", "WebServer.1.TLSProtocol", secWord{"1.2", "TLS 1.2 and Higher"}, secWord{"1.3", "TLS 1.3 Only"}),
+		attributeRow("LockoutAttempts", "IPBlocking.1.FailCount"), attributeRow("LockoutSeconds", "IPBlocking.1.PenaltyTime"),
+		attributeRow("IPBlocking", "IPBlocking.1.BlockEnable", onOff()...), lockdown,
 	}
 }

@@ -5,7 +5,8 @@ package bmc
 func supermicroFamily() family {
 	return family{
 		name: "supermicro", vendors: []string{"Supermicro"}, oem: []string{"Supermicro"}, makers: []string{"supermicro"},
+		bios:    biosRule{none: true},
 		serials: []string{"SerialNumber"},
-		ntp:     ntpRule{most: 2, enableFirst: true},
+		ntp:     ntpRule{most: 2, enableFirst: true}, syslog: supermicroSyslog(),
 	}
 }

@@ -26,6 +26,7 @@ type world struct {
 	client *bmc.Client
 	scope  *plan.Scope
 	bmcs   []*bmctest.BMC
+	now    func() time.Time
 	// passwords overrides what the vault has for a device.
 	passwords map[string]string
 }
@@ -52,7 +53,13 @@ func machine(vendor string) bmctest.Machine {
 
 func newWorld(t *testing.T, machines ...bmctest.Machine) *world {
 	t.Helper()
-	w := &world{t: t, fleet: bmctest.New(bmctest.Options{}), passwords: map[string]string{}}
+	return newWorldAt(t, time.Now, machines...)
+}
+
+// newWorldAt has a clock of the test's own.
+func newWorldAt(t *testing.T, now func() time.Time, machines ...bmctest.Machine) *world {
+	t.Helper()
+	w := &world{t: t, now: now, fleet: bmctest.New(bmctest.Options{Now: now}), passwords: map[string]string{}}
 	t.Cleanup(w.fleet.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, w.fleet.CA(), 0o600); err != nil {
@@ -83,7 +90,7 @@ func newWorld(t *testing.T, machines ...bmctest.Machine) *world {
 // connect makes a new client, as another run of the program would.
 func (w *world) connect() {
 	w.t.Helper()
-	c, err := bmc.New(*w.scope.Site.BMC, w, bmc.Options{Now: time.Now})
+	c, err := bmc.New(*w.scope.Site.BMC, w, bmc.Options{Now: w.now})
 	if err != nil {
 		w.t.Fatal(err)
 	}

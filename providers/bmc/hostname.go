@@ -63,7 +63,7 @@ func setHostname(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, 
 	wanted := plan.Text(step.After, "HostName")
 	k.shown.renew() // some make a certificate for the new name
 	if k.tree.family.attributes {
-		return k.writeAttributes(ctx, d, map[string]string{attrHostname: wanted})
+		return k.writeAttributes(ctx, d, map[string]any{attrHostname: wanted})
 	}
 	have := d.text(keys...)
 	if have == wanted {

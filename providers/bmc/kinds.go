@@ -24,7 +24,7 @@ type facet struct {
 // facets are all kinds of this package, in the order in which their steps run.
 func facets() []facet {
 	return []facet{
-		credentialFacet(), hostnameFacet(), ntpFacet(), bootOrderFacet(),
+		credentialFacet(), hostnameFacet(), networkFacet(), securityFacet(), ntpFacet(), syslogFacet(), virtualMediaFacet(), biosFacet(), bootOrderFacet(), linkFacet(),
 	}
 }
 
@@ -204,12 +204,15 @@ func (k *conn) step(ctx context.Context, f facet, t *plan.Target, step *plan.Ste
 			return r
 		}
 		memo = without(memo, memoTask, memoPauses)
-		if r = f.set(ctx, k, t, step, memo); r.Outcome == plan.OutcomeAlready {
-			return plan.Done() // the task was the last of it
-		}
-		return keepMemo(r, memo)
 	}
-	return keepMemo(f.set(ctx, k, t, step, memo), memo)
+	r := f.set(ctx, k, t, step, memo)
+	if r.Outcome == plan.OutcomeAlready && memo != nil {
+		return plan.Done() // an earlier exchange of this step was the last of it
+	}
+	if r.Outcome == plan.OutcomeWait && r.Memo == nil {
+		r.Memo = plan.Memo{}
+	}
+	return keepMemo(r, memo)
 }
 
 // keepMemo carries on what the kind keeps through the task of one change.

@@ -78,7 +78,7 @@ func setNTP(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, _ pla
 	}
 	servers := serversOf(step.After)
 	if k.tree.family.attributes {
-		attrs := map[string]string{attrNTPEnable: enabledWord}
+		attrs := map[string]any{attrNTPEnable: enabledWord}
 		for i := range k.tree.family.ntp.most {
 			server := ""
 			if i < len(servers) {
@@ -145,14 +145,4 @@ func (k *conn) attributeServers(d document) []string {
 	return out
 }
 
-func serversOf(want plan.Value) []string {
-	list := plan.Attr(want, "NTPServers")
-	if !list.IsKnown() || list.IsNull() {
-		return nil
-	}
-	var out []string
-	for _, s := range list.AsValueSlice() {
-		out = append(out, s.AsString())
-	}
-	return out
-}
+func serversOf(want plan.Value) []string { return stringsOf(want, "NTPServers") }

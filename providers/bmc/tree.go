@@ -172,6 +172,47 @@ func (k *conn) freshSystem(ctx context.Context) (document, *plan.Fault) {
 	return k.tree.system, nil
 }
 
+// members reads the members of a collection, in one request where the BMC says
+// that it can; those that cannot be read are left out. AMI's expanded members lack
+// their own address.
+func (k *conn) members(ctx context.Context, collection string) (document, []document, *plan.Fault) {
+	path := strings.TrimSuffix(resolve(collection), "/")
+	expands, _ := k.tree.root.yes("ProtocolFeaturesSupported", "ExpandQuery", "ExpandAll")
+	if expands && !k.tree.family.anyMatch || k.tree.family.expands {
+		path += "?$expand=*($levels=1)"
+	}
+	all, fault := k.get(ctx, path)
+	if fault != nil {
+		return all, nil, fault
+	}
+	all.path, _, _ = strings.Cut(all.path, "?")
+	items, _ := all.top["Members"].([]any)
+	var out []document
+	for _, item := range items {
+		m, _ := item.(map[string]any)
+		link := linkOf(item)
+		if link == "" {
+			continue
+		}
+		if len(m) > 1 { // expanded
+			d := document{path: resolve(link), top: m}
+			d.etag = d.text("@odata.etag")
+			out = append(out, d)
+			continue
+		}
+		d, fault := k.get(ctx, link)
+		switch {
+		case fault == nil:
+			out = append(out, d)
+		case k.tree == nil: // the connection or the session is gone
+			return all, nil, fault
+		case !isCode(fault, plan.CodeBMCUnsupported):
+			out = append(out, document{path: resolve(link), unread: fault})
+		}
+	}
+	return all, out, nil
+}
+
 // manager gives the manager of the system as it was when it was first needed.
 func (k *conn) manager(ctx context.Context) (document, *plan.Fault) {
 	return k.managerOf(ctx, k.tree)

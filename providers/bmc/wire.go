@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/enroll-dev/enroll/plan"
 )
@@ -42,6 +43,8 @@ type conn struct {
 	tree     *tree // what was proven since the last login; nil: prove it again
 	answered bool  // the BMC answered something in this call of Read or Run
 	expired  bool  // the BMC did not know the session any more
+	// lastReset is when this process last reset the host.
+	lastReset time.Time
 	// readings are the resources read in this call of Read, so that two settings
 	// of one resource cost one request; nil in Run, which wants them fresh.
 	readings map[string]document
@@ -333,6 +336,17 @@ func (k *conn) scrub(err error) error {
 	}
 	return errors.New(k.redact(err.Error()))
 }
+
+// hostPort splits an address of a log server; port 514 where it has none.
+func hostPort(s string) (string, int) {
+	host, port, err := net.SplitHostPort(s)
+	if n, bad := strconv.Atoi(port); err == nil && bad == nil {
+		return host, n
+	}
+	return s, 514
+}
+
+func joinPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 func cut(s string, n int) string {
 	if len(s) <= n {

@@ -21,21 +21,36 @@ type change struct {
 	same func(document) bool
 	// at writes to this path instead.
 	at string
+	// etagOf is the ETag of what stands there.
+	etagOf string
 	// direct writes to the resource itself although it names a settings object.
 	direct bool
 }
 
-// write sends a change under the resource's ETag. Where the resource names a
-// settings object, that is where DSP0266 wants writes to go.
+// write sends a change and follows what becomes of it.
 func (k *conn) write(ctx context.Context, c change) plan.Result {
+	ans, fault := k.patch(ctx, c)
+	switch {
+	case fault != nil:
+		return plan.Failed(fault)
+	case ans.status == http.StatusAccepted:
+		return k.accepted(ans)
+	}
+	return plan.Done()
+}
+
+// patch sends a change under the resource's ETag and gives the answer that took
+// it; a refusal comes with its answer too. Where the resource names a settings
+// object, that is where DSP0266 wants writes to go.
+func (k *conn) patch(ctx context.Context, c change) (*answer, *plan.Fault) {
 	path, etag := c.on.path, c.on.etag
 	if c.at != "" {
-		path = c.at
+		path, etag = c.at, c.etagOf
 	}
 	if settings := c.on.link("@Redfish.Settings", "SettingsObject"); settings != "" && !c.direct && c.at == "" {
 		s, fault := k.get(ctx, settings)
 		if fault != nil {
-			return plan.Failed(fault)
+			return nil, fault
 		}
 		path, etag = s.path, s.etag
 	}
@@ -48,40 +63,76 @@ func (k *conn) write(ctx context.Context, c change) plan.Result {
 			r.header = map[string]string{"If-Match": etag}
 		}
 		if fault := plan.Permit(ctx); fault != nil {
-			return plan.Failed(fault)
+			return nil, fault
 		}
 		ans, fault := k.authorized(ctx, r)
 		if fault != nil {
-			if isCode(fault, plan.CodeBMCUnreachable) {
-				fault = fault.With("in_doubt", "whether the BMC took the change is not known; the next reading shows it")
-			}
-			return plan.Failed(fault)
+			return ans, inDoubt(fault)
 		}
-		list := messages(ans.body)
 		switch {
 		case ans.status == http.StatusPreconditionFailed && attempt <= 2:
 			if etag, fault = k.newerETag(ctx, c, path); fault != nil {
-				return plan.Failed(fault)
+				return ans, fault
 			}
 			if attempt == 2 {
 				etag = "*" // some builds compare ETags wrongly; the value was just looked at
 			}
 		case ans.status == http.StatusPreconditionRequired && attempt <= 2:
 			etag = "*" // wanted, and none was given
-		case ans.status == http.StatusAccepted:
-			return k.accepted(ans)
-		case has(list, "PropertyNotWritable", "PropertyUnknown") && ans.status >= 400:
-			return plan.Failed(k.refusal(plan.CodeBMCUnsupported, ans, "the BMC of %s does not let %s be changed at %s", k.device, keysOf(c.body), cut(path, 120)))
+		case has(messages(ans.body), "PropertyNotWritable", "PropertyUnknown") && ans.status >= 400:
+			return ans, k.refusal(plan.CodeBMCUnsupported, ans, "the BMC of %s does not let %s be changed at %s", k.device, keysOf(c.body), cut(path, 120))
 		default:
-			if fault := k.judge(ans); fault != nil {
-				return plan.Failed(fault)
-			}
-			if isPage(ans) {
-				return plan.Failed(k.refusal(plan.CodeBMCProtocol, ans, "the BMC of %s answered PATCH %s with a web page", k.device, cut(path, 120)))
-			}
-			return plan.Done()
+			return ans, k.taken(ans)
 		}
 	}
+}
+
+// taken judges the answer to a change; a web page is no success.
+func (k *conn) taken(ans *answer) *plan.Fault {
+	if fault := k.judge(ans); fault != nil {
+		return inDoubt(fault)
+	}
+	if isPage(ans) {
+		return k.refusal(plan.CodeBMCProtocol, ans, "the BMC of %s answered %s %s with a web page", k.device, ans.method, cut(ans.path, 120))
+	}
+	return nil
+}
+
+// inDoubt marks a change whose answer was lost.
+func inDoubt(fault *plan.Fault) *plan.Fault {
+	if isCode(fault, plan.CodeBMCUnreachable) {
+		return fault.With("in_doubt", "whether the BMC took the change is not known; the next reading shows it")
+	}
+	return fault
+}
+
+// send makes a change that is no PATCH: an action, a new member, the end of one.
+// It carries no If-Match: iDRAC 10 answers 412 to an action that has one.
+func (k *conn) send(ctx context.Context, method, path string, body any) plan.Result {
+	ans, fault := k.ask(ctx, method, path, body)
+	switch {
+	case fault != nil:
+		return plan.Failed(fault)
+	case ans.status == http.StatusAccepted:
+		return k.accepted(ans)
+	}
+	return plan.Done()
+}
+
+// ask is send for those who need the answer itself.
+func (k *conn) ask(ctx context.Context, method, path string, body any) (*answer, *plan.Fault) {
+	r := request{method: method, path: resolve(path), body: body, change: true}
+	if method == http.MethodDelete && k.tree.family.anyMatch {
+		r.header = map[string]string{"If-Match": "*"}
+	}
+	if fault := plan.Permit(ctx); fault != nil {
+		return nil, fault
+	}
+	ans, fault := k.authorized(ctx, r)
+	if fault != nil {
+		return ans, inDoubt(fault)
+	}
+	return ans, k.taken(ans)
 }
 
 // newerETag reads the resource again after it was found changed.

@@ -241,7 +241,7 @@ func (s service) provider(t *testing.T) {
 		},
 		Settings: plan.Settings{Hostname: "machine-bmc", NTPServers: []string{"ntp1.example.org"}},
 	}}}
-	wanted := map[string]bool{"credential": true, "hostname": s.has("settings"), "ntp": s.has("settings"), "boot_order": s.has("boot")}
+	wanted := map[string]bool{"credential": true, "hostname": s.has("settings"), "ntp": s.has("settings"), "boot_order": s.has("boot"), "link": true}
 	for _, password := range []string{s.password, "wrong"} {
 		client, err := bmc.New(*site.BMC, fixed{s.user, password}, bmc.Options{Now: time.Now})
 		if err != nil {
@@ -277,7 +277,10 @@ func TestConformance(t *testing.T) {
 		"generic":          {bmctest.Generic, bmctest.Profile{LockAfter: -1}, []string{"sessions", "settings", "writes", "boot"}},
 		"generic, 428":     {bmctest.Generic, bmctest.Profile{LockAfter: -1, RequireIfMatch: true}, []string{"sessions", "settings", "if-match", "boot"}},
 		"idrac":            {bmctest.IDRAC, bmctest.Profile{LockAfter: -1}, []string{"sessions", "settings", "writes", "boot"}},
-		"like sushy-tools": {bmctest.Generic, bmctest.Profile{LockAfter: -1, NoSessions: true, NoBootOptions: true, NoHostname: true, NoNetworkProtocol: true}, nil},
+		"xcc":              {bmctest.XCC, bmctest.Profile{LockAfter: -1}, []string{"sessions", "settings", "boot"}},
+		"ami":              {bmctest.AMI, bmctest.Profile{LockAfter: -1}, []string{"sessions", "settings", "if-match", "boot"}},
+		"supermicro":       {bmctest.Supermicro, bmctest.Profile{LockAfter: -1}, []string{"sessions", "settings", "boot"}},
+		"like sushy-tools": {bmctest.Generic, bmctest.Profile{LockAfter: -1, NoSessions: true, NoBootOptions: true, NoHostname: true, NoNetworkProtocol: true, NoVendor: true}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fleet := bmctest.New(bmctest.Options{})
@@ -292,6 +295,10 @@ func TestConformance(t *testing.T) {
 				paths: map[string]string{
 					"hostname": "/redfish/v1/Managers/bmc/EthernetInterfaces/eth0", "hostname body": `{"HostName":"name-1"}`, "bad hostname body": `{"HostName":"not a name"}`,
 				}}
+			if id, ok := map[string]string{bmctest.XCC: "1", bmctest.AMI: "Self", bmctest.Supermicro: "1"}[tc.vendor]; ok {
+				s.system, s.manager = "/redfish/v1/Systems/"+id, "/redfish/v1/Managers/"+id
+				s.paths["hostname"] = s.manager + "/EthernetInterfaces/eth0"
+			}
 			if tc.vendor == bmctest.IDRAC {
 				s.system, s.manager = "/redfish/v1/Systems/System.Embedded.1", "/redfish/v1/Managers/iDRAC.Embedded.1"
 				s.paths = map[string]string{

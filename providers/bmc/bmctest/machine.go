@@ -367,6 +367,22 @@ func (b *BMC) Attribute(name string) any {
 	return b.attributes()[name]
 }
 
+// Vendor is the maker of the BMC.
+func (b *BMC) Vendor() string { return b.machine.Vendor }
+
+// Recipients are the addresses to which an XCC sends its log, in the order of
+// their ids.
+func (b *BMC) Recipients() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []string
+	for _, id := range sorted(b.recipients) {
+		settings, _ := b.recipients[id]["RecipientSettings"].(object)
+		out = append(out, text(settings["Address"]))
+	}
+	return out
+}
+
 // DHCP tells whether the BMC's interface asks DHCP for its address.
 func (b *BMC) DHCP() bool {
 	b.mu.Lock()

@@ -22,6 +22,7 @@ type maker struct {
 	lockAfter            int
 	idle                 time.Duration // of sessions
 	weakETag             bool
+	expands              bool // $expand
 	ifMatch              bool // 428 to a PATCH without
 	managerResets        []any
 	resetInfo            bool   // allowable values of resets stand in an ActionInfo only
@@ -52,5 +53,4 @@ func (b *BMC) biosPath() string      { return b.systemPath() + "/Bios" }
 // base makes a message id of the maker's general registry.
 func (b *BMC) base(message string) string { return b.maker.registry + "." + message }
 
-// own tells whether the part of a path is one of the machine's NICs, and which.
 func last(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -200,6 +200,7 @@ func (b *BMC) root() object {
 		d["SessionService"] = link(prefix + "SessionService")
 		d["Links"].(object)["Sessions"] = link(prefix + strings.TrimPrefix(sessionsPath, rootPath+"/"))
 	}
+	d["ProtocolFeaturesSupported"] = object{"ExpandQuery": object{"ExpandAll": b.maker.expands, "Levels": b.maker.expands, "Links": b.maker.expands, "MaxLevels": 1, "NoLinks": b.maker.expands}}
 	b.maker.root(b, d)
 	return d
 }

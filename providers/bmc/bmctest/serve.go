@@ -85,7 +85,13 @@ func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string) {
 			b.answer(w, http.StatusAccepted, doc)
 			return
 		}
+		if b.maker.expands && strings.HasPrefix(r.URL.Query().Get("$expand"), "*") {
+			b.expand(doc)
+		}
 		b.answer(w, http.StatusOK, doc)
+	case r.Method == http.MethodDelete && strings.HasPrefix(path, b.recipientsPath()+"/") && b.machine.Vendor == XCC:
+		delete(b.recipients, last(path))
+		w.WriteHeader(http.StatusNoContent)
 	case r.Method == http.MethodDelete && deletable:
 		b.logout(w, last(path))
 	case r.Method == http.MethodPatch && b.futureOnly(w, path):
@@ -93,6 +99,16 @@ func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string) {
 		b.patch(w, r, doc, writable)
 	default:
 		b.refuse(w, http.StatusMethodNotAllowed, b.base("OperationNotAllowed"), "The HTTP method is not allowed on this resource.", "Use another method.")
+	}
+}
+
+// expand puts members into their list.
+func (b *BMC) expand(doc object) {
+	members, _ := doc["Members"].([]any)
+	for i, m := range members {
+		if d := b.resource(text(m.(object)["@odata.id"])); d != nil {
+			members[i] = d
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 func dell() maker {
 	return maker{
 		system: "System.Embedded.1", manager: "iDRAC.Embedded.1", nic: "NIC.1", model: "PowerEdge XE9680", registry: "Base.1.12", lockAfter: 3, idle: 30 * time.Minute,
-		managerResets: []any{"GracefulRestart"}, settings: "Settings", biosSettings: "Settings",
+		expands: true, managerResets: []any{"GracefulRestart"}, settings: "Settings", biosSettings: "Settings",
 		root: func(b *BMC, d object) {
 			d["Vendor"], d["Product"], d["RedfishVersion"] = "Dell", "Integrated Dell Remote Access Controller", "1.18.0"
 			d["Oem"] = object{"Dell": object{"@odata.type": "#DellServiceRoot.v1_0_0.DellServiceRoot", "ServiceTag": b.machine.ServiceTag, "IsBranded": 0, "ManagerMACAddress": "02:00:5e:ff:00:01"}}

@@ -1,0 +1,242 @@
+package bmc_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
+)
+
+// clock is a virtual clock that BMCs and client share; waits move it on.
+type clock struct{ t time.Time }
+
+func (c *clock) now() time.Time { return c.t }
+
+// biosWorld is one machine whose site wants BIOS attributes.
+func biosWorld(t *testing.T, vendor string, want map[string]any, change ...func(*bmctest.Machine)) (*world, *clock) {
+	t.Helper()
+	c := &clock{time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}
+	m := machine(vendor)
+	m.FirstNIC = 1
+	m.Profile.BootTime, m.Profile.JobPolls, m.Profile.SessionTimeout = 4*time.Minute, 1, 24*time.Hour
+	for _, f := range change {
+		f(&m)
+	}
+	w := newWorldAt(t, c.now, m)
+	w.scope.Site.BMC.RestrictBoot = false
+	w.scope.Site.BMC.BIOS = []plan.BIOSSettings{{Class: "EXAMPLEMODEL1", Attributes: want}}
+	w.scope.Targets[0].Intent.Manufacturer, w.scope.Targets[0].Intent.Model = "Example", "Model 1"
+	w.connect()
+	return w, c
+}
+
+// until runs a step to its end, moving the clock on by each pause.
+func (w *world) until(c *clock, step *plan.Step) plan.Result {
+	w.t.Helper()
+	var memo plan.Memo
+	for range 400 {
+		r := w.client.Run(w.t.Context(), w.scope, step, memo)
+		if r.Outcome != plan.OutcomeWait {
+			return r
+		}
+		c.t = c.t.Add(r.After)
+		memo = r.Memo
+	}
+	w.t.Fatalf("%s: never done", step.Address)
+	return plan.Result{}
+}
+
+var biosCases = map[string]struct {
+	want map[string]any
+	name string
+	to   any
+}{
+	bmctest.IDRAC:   {map[string]any{"SriovGlobalEnable": "Enabled", "BootMode": "UEFI", "NumaNodesPerSocket": int64(1), "AcPwrRcvryUserDelay": "180", "SystemServiceTag": "SVCTAG1"}, "AcPwrRcvryUserDelay", 180},
+	bmctest.XCC:     {map[string]any{"DevicesandIOPorts_SRIOV": "Enable", "NetworkStackSettings_PXEbootwaittime": "2"}, "NetworkStackSettings_PXEbootwaittime", 2},
+	bmctest.Generic: {map[string]any{"SriovSupport": "Enabled", "MaxNodes": int64(2)}, "MaxNodes", 2},
+}
+
+// One difference, one job, one reset; then nothing more.
+func TestBIOS(t *testing.T) {
+	for vendor, tc := range biosCases {
+		for name, change := range map[string]func(*bmctest.Machine){
+			"plain":                func(*bmctest.Machine) {},
+			"no graceful restart":  func(m *bmctest.Machine) { m.Profile.NoGracefulRestart = true },
+			"no operating system":  func(m *bmctest.Machine) { m.Profile.NoOS = true },
+			"host is off":          func(m *bmctest.Machine) { m.PoweredOff = true },
+			"slow to schedule":     func(m *bmctest.Machine) { m.Profile.JobPolls = 12 },
+			"echo before the boot": func(m *bmctest.Machine) { m.Profile.BIOSEcho = true },
+			"no Location":          func(m *bmctest.Machine) { m.Profile.NoJobLocation = true },
+			"ETag demanded":        func(m *bmctest.Machine) { m.Profile.RequireIfMatch = true },
+		} {
+			t.Run(vendor+" "+name, func(t *testing.T) {
+				w, c := biosWorld(t, vendor, tc.want, change)
+				step := stepOf(w.build(w.read()), "bios")
+				if step == nil || step.Blocked != nil || !slices.Contains(step.Effects, plan.EffectReboot) || slices.Contains(step.Because, "Attributes.BootMode") {
+					t.Fatalf("%+v", step)
+				}
+				if r := w.until(c, step); r.Outcome != plan.OutcomeDone {
+					t.Fatalf("%s %s", r.Outcome, faultText(r.Fault))
+				}
+				if got := w.bmcs[0].BIOS(tc.name); got != tc.to || w.bmcs[0].Resets() != 1 {
+					t.Errorf("%s = %v after %d resets", tc.name, got, w.bmcs[0].Resets())
+				}
+				if live := w.live(w.read(), "bios"); !plan.Satisfies(step.After, live.Value) {
+					t.Errorf("read back %s, want %s", plan.ToJSON(live.Value), plan.ToJSON(step.After))
+				}
+				if p := w.build(w.read()); stepOf(p, "bios") != nil {
+					t.Errorf("again: %s", steps(p))
+				}
+				w.close()
+			})
+		}
+	}
+}
+
+// What the machine accepts and does not do is told by reading back, with one
+// reset and no more.
+func TestBIOSThatDoesNotStick(t *testing.T) {
+	for vendor, tc := range biosCases {
+		w, c := biosWorld(t, vendor, tc.want, func(m *bmctest.Machine) { m.Profile.BIOSIgnored = []string{tc.name} })
+		step := stepOf(w.build(w.read()), "bios")
+		if r := w.until(c, step); r.Outcome != plan.OutcomeDone || w.bmcs[0].Resets() != 1 {
+			t.Errorf("%s: %s %s, %d resets", vendor, r.Outcome, faultText(r.Fault), w.bmcs[0].Resets())
+		}
+		if live := w.live(w.read(), "bios"); plan.Satisfies(step.After, live.Value) {
+			t.Errorf("%s: %s is taken for done", vendor, plan.ToJSON(live.Value))
+		}
+		w.close()
+	}
+}
+
+func TestBIOSIsJudgedInThePlan(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		want  map[string]any
+		says  string
+		block plan.Rule
+		seed  func(*bmctest.BMC)
+	}{
+		{"an enumeration", map[string]any{"SriovGlobalEnable": "Enable"}, `takes Enabled, Disabled and not "Enable"`, "", nil},
+		{"a bound", map[string]any{"AcPwrRcvryUserDelay": int64(9999)}, "takes 60 to 600 and not 9999", "", nil},
+		{"no number", map[string]any{"AcPwrRcvryUserDelay": "long"}, "takes a whole number", "", nil},
+		{"read-only", map[string]any{"SystemServiceTag": "OTHER"}, "can only be read", "", nil},
+		{"unknown", map[string]any{"Sriov": "Enabled"}, "has no attribute Sriov", "", nil},
+		{"foreign values wait", map[string]any{"SriovGlobalEnable": "Enabled"}, "LogicalProc = \"Disabled\"", plan.RuleForeign, func(b *bmctest.BMC) { b.StageBIOS("LogicalProc", "Disabled") }},
+		{"a foreign job waits", map[string]any{"SriovGlobalEnable": "Enabled"}, "LogicalProc", plan.RuleForeign, func(b *bmctest.BMC) { b.StageJob(map[string]any{"LogicalProc": "Disabled"}) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w, _ := biosWorld(t, bmctest.IDRAC, tc.want)
+			if tc.seed != nil {
+				tc.seed(w.bmcs[0])
+			}
+			p := w.build(w.read())
+			text := ""
+			for _, d := range p.Diagnostics {
+				text += d.Fault.Error()
+			}
+			if s := stepOf(p, "bios"); tc.block != "" && (s == nil || s.Blocked == nil || s.Blocked.Rule != tc.block || !strings.Contains(s.Blocked.Text, tc.says)) {
+				t.Errorf("%+v", s)
+			} else if tc.block == "" && !strings.Contains(text, tc.says) {
+				t.Errorf("%s %s", steps(p), text)
+			}
+			if mutating(w) != 0 {
+				t.Error("written while planning")
+			}
+			w.close()
+		})
+	}
+}
+
+// The rules of an iDRAC's job, to the letter.
+func TestJobs(t *testing.T) {
+	want := map[string]any{"SriovGlobalEnable": "Enabled"}
+	t.Run("one that is never scheduled is deleted, without a reset", func(t *testing.T) {
+		w, c := biosWorld(t, bmctest.IDRAC, want, func(m *bmctest.Machine) { m.Profile.JobsNeverSchedule = true })
+		step := stepOf(w.build(w.read()), "bios")
+		r := w.until(c, step)
+		if r.Outcome != plan.OutcomeFailed || r.Fault.Code != plan.CodeBMCRefused || !strings.Contains(r.Fault.Summary, "not scheduled") {
+			t.Fatalf("%s %s", r.Outcome, faultText(r.Fault))
+		}
+		if b := w.bmcs[0]; len(b.Jobs()) != 0 || b.Resets() != 0 || b.PendingBIOS() != 0 {
+			t.Errorf("jobs %v, %d resets, %d pending", b.Jobs(), b.Resets(), b.PendingBIOS())
+		}
+		w.profile(func(p *bmctest.Profile) { p.JobsNeverSchedule = false })
+		if r := w.until(c, stepOf(w.build(w.read()), "bios")); r.Outcome != plan.OutcomeDone {
+			t.Errorf("the next run: %s", faultText(r.Fault))
+		}
+		w.close()
+	})
+	t.Run("one that is there already is adopted", func(t *testing.T) {
+		w, c := biosWorld(t, bmctest.IDRAC, want)
+		w.bmcs[0].StageJob(want)
+		step := stepOf(w.build(w.read()), "bios")
+		if step == nil || step.Reason != plan.ReasonPending {
+			t.Fatalf("%+v", step)
+		}
+		if r := w.until(c, step); r.Outcome != plan.OutcomeDone || len(w.bmcs[0].Jobs()) != 1 || w.bmcs[0].Resets() != 1 {
+			t.Errorf("%s %s, jobs %v, %d resets", r.Outcome, faultText(r.Fault), w.bmcs[0].Jobs(), w.bmcs[0].Resets())
+		}
+		w.close()
+	})
+	t.Run("one that another reset carried in is left to finish", func(t *testing.T) {
+		w, c := biosWorld(t, bmctest.IDRAC, want)
+		step := stepOf(w.build(w.read()), "bios")
+		w.bmcs[0].StageJob(want)
+		w.read()
+		w.bmcs[0].ResetHost()
+		if got := w.bmcs[0].Jobs(); !slices.Equal(got, []string{"Running"}) {
+			w.read()
+			t.Logf("jobs %v", got)
+		}
+		if r := w.until(c, step); r.Outcome != plan.OutcomeDone || w.bmcs[0].Resets() != 1 || w.bmcs[0].BIOS("SriovGlobalEnable") != "Enabled" {
+			t.Errorf("%s %s, %d resets", r.Outcome, faultText(r.Fault), w.bmcs[0].Resets())
+		}
+		w.close()
+	})
+	t.Run("one that fails ends the step", func(t *testing.T) {
+		w, c := biosWorld(t, bmctest.IDRAC, want, func(m *bmctest.Machine) { m.Profile.JobFails = true })
+		if r := w.until(c, stepOf(w.build(w.read()), "bios")); r.Outcome != plan.OutcomeFailed || r.Fault.Code != plan.CodeBMCRefused || w.bmcs[0].Resets() != 1 {
+			t.Errorf("%s %s, %d resets", r.Outcome, faultText(r.Fault), w.bmcs[0].Resets())
+		}
+		w.close()
+	})
+}
+
+// A run that ends after any exchange leaves a machine that the next run brings to
+// its end, with one reset in all.
+func TestBIOSAfterACrash(t *testing.T) {
+	for vendor, tc := range biosCases {
+		for stop := 1; ; stop++ {
+			w, c := biosWorld(t, vendor, tc.want)
+			step := stepOf(w.build(w.read()), "bios")
+			var memo plan.Memo
+			ended := false
+			for range stop {
+				r := w.client.Run(t.Context(), w.scope, step, memo)
+				memo = r.Memo
+				if ended = r.Outcome != plan.OutcomeWait; ended {
+					break
+				}
+				c.t = c.t.Add(min(r.After, 5*time.Second))
+			}
+			_ = w.client.Close(t.Context())
+			w.connect()
+			if step := stepOf(w.build(w.read()), "bios"); step != nil {
+				if r := w.until(c, step); r.Outcome != plan.OutcomeDone && r.Outcome != plan.OutcomeAlready {
+					t.Errorf("%s, stopped after %d: %s %s", vendor, stop, r.Outcome, faultText(r.Fault))
+				}
+			}
+			if b := w.bmcs[0]; b.BIOS(tc.name) != tc.to || b.Resets() != 1 {
+				t.Errorf("%s, stopped after %d: %v, %d resets, jobs %v", vendor, stop, b.BIOS(tc.name), b.Resets(), b.Jobs())
+			}
+			w.close()
+			if ended {
+				break
+			}
+		}
+	}
+}
