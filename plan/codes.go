@@ -51,6 +51,7 @@ const (
 	CodeBMCUnsupported       Code = "BMC_UNSUPPORTED"
 	CodeBMCSessionLimit      Code = "BMC_SESSION_LIMIT"
 	CodeBMCAmbiguous         Code = "BMC_AMBIGUOUS"
+	CodeBMCBootNIC           Code = "BMC_BOOT_OPTION_UNIDENTIFIED"
 	CodeIronicUnreachable    Code = "IRONIC_UNREACHABLE"
 	CodeIronicDenied         Code = "IRONIC_DENIED"
 	CodeIronicLocked         Code = "IRONIC_NODE_LOCKED"
@@ -157,6 +158,7 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodeBMCUnsupported:       {ClassRefused, OwnerInfra, false, "The BMC has no such setting.", "Set it by other means or remove it from the site file."},
 	CodeBMCSessionLimit:      {ClassBusy, OwnerInfra, true, "All sessions of the BMC are in use.", "End stale sessions in the BMC's web page, or wait for their timeout."},
 	CodeBMCAmbiguous:         {ClassProtocol, OwnerInfra, false, "The BMC shows several systems and none is surely the host.", "Report the BMC's model and firmware."},
+	CodeBMCBootNIC:           {ClassRefused, OwnerInfra, false, "No boot option is surely that of the provisioning NIC, so none was switched off.", "Compare the options in the evidence with the NIC's MAC address; a host that never booted shows none, and a NIC may be missing in the BIOS's list of PXE devices."},
 	CodeIronicUnreachable:    {ClassUnreachable, OwnerOpenStack, true, "Ironic did not answer.", "Check the endpoint and that the API is up."},
 	CodeIronicDenied:         {ClassDenied, OwnerOpenStack, false, "Ironic or Keystone refused the credential or the request.", "An expired credential, or no access rule for the request that the evidence names."},
 	CodeIronicLocked:         {ClassBusy, OwnerOpenStack, true, "The node stayed locked for the whole budget.", "See who holds the lock in the evidence; it ends with that operation."},

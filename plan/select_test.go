@@ -16,7 +16,7 @@ func TestSelectionCheck(t *testing.T) {
 		`bmc.ntp\`:       "syntax error",
 		"effect:restart": "there are erase, reboot, power",
 		"action:delete":  "there are create, update",
-		"kind:bmc.time":  "there are bmc.boot_order",
+		"kind:bmc.time":  "there are bmc.",
 	} {
 		err := Selection{Excludes: []string{pattern}}.Check()
 		if (err == nil) != (part == "") || err != nil && !strings.Contains(err.Error(), part) {

@@ -287,10 +287,10 @@ type WorkflowSettings struct {
 // Settings are the parts of a site that depend on the device: expressions with
 // device.* evaluated for it.
 type Settings struct {
-	BMCUsername SecretRef // field "username" beside the password unless the site names another
-	BMCPassword SecretRef
-	NTPServers  []string // wanted on the BMC; empty means: do not touch
-	Hostname    string   // wanted on the BMC; default the device's name
+	BMCUsername   SecretRef // field "username" beside the password unless the site names another
+	BMCPassword   SecretRef
+	NTPServers    []string // wanted on the BMC; empty means: do not touch
+	Hostname      string   // wanted on the BMC; default the device's name
 	SyslogServers []string // wanted on the BMC
 	// Set says where each of them comes from ("bmc.ntp" → file:line or NetBox URL).
 	Set map[string]string

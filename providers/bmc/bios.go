@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/big"
 	"net/http"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -114,6 +113,7 @@ type bios struct {
 	live    document
 	pending document // the settings object
 	path    string   // of the settings object
+	full    bool     // it holds a copy of all, not only what is pending
 	jobs    []job
 }
 
@@ -126,7 +126,7 @@ func (k *conn) bios(ctx context.Context) (bios, *plan.Fault) {
 	if link == "" {
 		return bios{}, k.lacks(k.tree.system, "BIOS settings")
 	}
-	var b bios
+	b := bios{full: !rule.jobs}
 	var fault *plan.Fault
 	if b.live, fault = k.get(ctx, link); fault != nil {
 		return b, fault
@@ -152,10 +152,11 @@ func (k *conn) bios(ctx context.Context) (bios, *plan.Fault) {
 }
 
 // waits tells whether a value of an attribute waits for a boot, and which. A full
-// copy shows one only where it differs from the live value.
+// copy shows one only where it differs from the live value; some that hold only
+// what is pending show it as live already.
 func (b bios) waits(attribute string) (any, bool) {
 	v, ok := b.pending.at("Attributes", attribute)
-	if live, _ := b.live.at("Attributes", attribute); !ok || v == live {
+	if live, _ := b.live.at("Attributes", attribute); !ok || b.full && v == live {
 		return nil, false
 	}
 	return v, true
@@ -221,21 +222,10 @@ func readBIOS(ctx context.Context, k *conn, _ *plan.Target, want plan.Value) (pl
 		}
 		if v, waits := b.waits(name); waits && reg.equal(name, wanted[name], v) {
 			staged = append(staged, name)
-			// Some show a value before the boot that brings it. Until its job is over it
-			// is not there.
-			if len(b.jobs) > 0 && known && reg.equal(name, wanted[name], live) {
-				out[name] = plan.Null
+			if !b.full {
+				out[name] = plan.Null // what is shown as live may be an echo of what is pending
 			}
 		}
-	}
-	if k.tree.family.bios.jobs && len(b.jobs) > 0 && len(staged) == 0 {
-		// An echo leaves no difference between live and pending.
-		for name := range wanted {
-			if v, ok := b.pending.at("Attributes", name); ok && reg.equal(name, wanted[name], v) {
-				staged, out[name] = append(staged, name), plan.Null
-			}
-		}
-		sort.Strings(staged)
 	}
 	seen["impossible"], seen["staged"] = strings.Join(wrong, "; "), strings.Join(staged, ", ")
 	seen["foreign"] = strings.Join(b.foreign(wanted, reg), ", ")
@@ -293,9 +283,6 @@ func setBIOS(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, memo
 	for name, w := range wanted {
 		live, _ := b.live.at("Attributes", name)
 		v, waits := b.waits(name)
-		if !waits && len(b.jobs) > 0 {
-			v, waits = b.pending.at("Attributes", name)
-		}
 		switch {
 		case waits && reg.equal(name, w, v):
 			staged++
@@ -332,22 +319,22 @@ func (k *conn) stageJob(ctx context.Context, b bios, missing map[string]any, sta
 		return plan.Wait(jobPause, "job "+b.jobs[0].id()+" is "+b.jobs[0].state()+" and must be over first", memo)
 	case len(missing) == 0 && staged == 0:
 		return plan.Already()
-	}
-	var ans *answer
-	var fault *plan.Fault
-	if len(missing) > 0 {
-		// With an apply time the PATCH makes the job by itself: a second request for one
-		// would be refused.
-		ans, fault = k.patch(ctx, change{on: b.live, at: b.path, etagOf: b.pending.etag, same: b.sameAs(missing), body: map[string]any{
-			"Attributes": missing, "@Redfish.SettingsApplyTime": map[string]any{"ApplyTime": "OnReset"},
-		}})
-	} else {
-		path, f := k.jobsPath(ctx)
-		if f != nil {
-			return plan.Failed(f)
+	case len(missing) > 0:
+		// Without an apply time they are only stored, and one job can bring them
+		// together with the boot order.
+		ans, fault := k.patch(ctx, change{on: b.live, at: b.path, etagOf: b.pending.etag, same: b.sameAs(missing), body: map[string]any{"Attributes": missing}})
+		if fault != nil || jobOf(ans) != "" {
+			return k.committed(ans, fault, memo)
 		}
-		ans, fault = k.ask(ctx, http.MethodPost, path, map[string]any{"TargetSettingsURI": b.path})
+		return plan.Wait(gatherPause, "BIOS settings are stored; their job comes next", memo)
+	case k.storing:
+		return plan.Wait(firstPause, "the boot order is stored first; one job brings both", memo)
 	}
+	path, fault := k.jobsPath(ctx)
+	if fault != nil {
+		return plan.Failed(fault)
+	}
+	ans, fault := k.ask(ctx, http.MethodPost, path, map[string]any{"TargetSettingsURI": b.path})
 	return k.committed(ans, fault, memo)
 }
 
@@ -370,7 +357,7 @@ func (k *conn) committed(ans *answer, fault *plan.Fault, memo plan.Memo) plan.Re
 // stageSettings stores the differences for the next boot and waits for it.
 func (k *conn) stageSettings(ctx context.Context, h host, b bios, missing map[string]any, staged int, memo plan.Memo) plan.Result {
 	over := memo[memoReset] != ""
-	if len(missing) > 0 && memo[memoStaged] == "" {
+	if len(missing) > 0 && !over { // after the reset nothing is written any more: what did not stick is told
 		if h.booting {
 			return plan.Wait(bootPause, "the host boots; its settings are not touched meanwhile", memo)
 		}

@@ -144,8 +144,8 @@ func TestBootEntryWithoutOption(t *testing.T) {
 	})
 	w.scope.Targets[0].Intent.Frontend = []plan.FrontendNIC{{Name: "eth0", MAC: provisioningMAC}}
 	p := w.build(w.read())
-	for _, s := range p.Steps {
-		if s.Address.Kind == "boot_order" && s.Blocked != nil && strings.Contains(s.Blocked.Text, "Boot0019: Ubuntu") {
+	for _, d := range p.Diagnostics {
+		if d.Fault.Code == plan.CodeBMCBootNIC && strings.Contains(d.Fault.Evidence["options"], "Boot0001") {
 			return
 		}
 	}

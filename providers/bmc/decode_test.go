@@ -59,8 +59,8 @@ func TestNICsOfRealBootOptions(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			option := decodeBootOption(sample(t, file))
-			if option.model.BootOptionReference == "" {
-				t.Fatalf("%+v", option.model)
+			if option.reference == "" {
+				t.Fatalf("%+v", option)
 			}
 			k := &conn{tree: &tree{family: genericFamily()}}
 			mac, fault := k.macOf(t.Context(), document{}, option)
@@ -154,8 +154,8 @@ func TestRetryAfterIsBounded(t *testing.T) {
 
 func TestOddBootOption(t *testing.T) {
 	d, ok := parse("/x", "", []byte(`{"Id":7,"BootOptionEnabled":"yes","BootOptionReference":"Boot0001","DisplayName":null,"UefiDevicePath":"MAC(02005E000101,0x1)"}`))
-	if option := decodeBootOption(d); !ok || option.model.BootOptionReference != "Boot0001" || option.model.UefiDevicePath == "" {
-		t.Errorf("%+v", option.model)
+	if o := decodeBootOption(d); !ok || o.reference != "Boot0001" || o.switched || !o.enabled {
+		t.Errorf("%+v", o)
 	}
 }
 

@@ -37,11 +37,11 @@ func TestNotReachableYet(t *testing.T) {
 	}
 	snap[w.scope.Targets[0].Address("dhcp", "reservation", "")] = plan.LiveAbsent()
 	p := plan.Build(plan.Input{Scope: w.scope, Kinds: append(bmc.Kinds(), dhcp()), World: snap})
-	want := "create dhcp.reservation absent\nverify bmc.credential not_reachable\nupdate bmc.hostname not_reachable\nupdate bmc.ntp not_reachable"
+	want := "create dhcp.reservation absent\nverify bmc.credential not_reachable\nupdate bmc.hostname not_reachable\nupdate bmc.ntp not_reachable\nupdate bmc.boot_order not_reachable"
 	if got := steps(p); got != want {
 		t.Fatalf("steps:\n%s\nwant:\n%s", got, want)
 	}
-	if len(p.Checks) != 2 || p.Checks[0].Verdict != plan.CheckUnknown || p.Checks[0].Address.Kind != "boot_order" {
+	if len(p.Checks) != 1 || p.Checks[0].Verdict != plan.CheckUnknown || p.Checks[0].Address.Kind != "link" {
 		t.Errorf("checks: %+v", p.Checks)
 	}
 	verify := p.Steps[1]
@@ -73,7 +73,7 @@ func TestNotReachableYet(t *testing.T) {
 	if r.Outcome != plan.OutcomeDone || len(r.Checks) != 1 || r.Checks[0].Verdict != plan.CheckPass || !strings.Contains(r.Checks[0].Observed, "SVC0001") {
 		t.Fatalf("%s %+v %s", r.Outcome, r.Checks, faultText(r.Fault))
 	}
-	for _, s := range p.Steps[2:] {
+	for _, s := range p.Steps[2:4] {
 		if live := w.read().Get(s.Address); plan.Satisfies(s.After, live.Value) {
 			t.Errorf("%s: wanted already", s.Address)
 		}

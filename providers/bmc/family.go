@@ -1,6 +1,10 @@
 package bmc
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/enroll-dev/enroll/plan"
+)
 
 // family is what differs between the makers of BMCs, as data; one file each. A
 // zero field means that the family has no such thing.
@@ -28,6 +32,8 @@ type family struct {
 	syslog   syslogRule
 	security []securityRow
 	bios     biosRule
+	boot     bootWay
+	settings func(*plan.BMCSettings) *plan.VendorSettings // the family's block of the site file
 }
 
 // families lists all in the order in which they are tested: an AMI stack under

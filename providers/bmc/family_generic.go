@@ -1,7 +1,12 @@
 package bmc
 
+import "github.com/enroll-dev/enroll/plan"
+
 // genericFamily is every other BMC: OpenBMC, sushy-tools, HPE iLO. It is kept as
 // far as plain Redfish goes.
 func genericFamily() family {
-	return family{name: "generic", serials: []string{"SerialNumber"}, security: plainSecurity()}
+	return family{
+		name: "generic", serials: []string{"SerialNumber"}, security: plainSecurity(), boot: bootPlain,
+		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.Generic },
+	}
 }

@@ -1,12 +1,16 @@
 package bmc
 
+import "github.com/enroll-dev/enroll/plan"
+
 // idracFamily is Dell's iDRAC 9 and 10. The service tag is the system's SKU and
 // is what records call the serial number; SerialNumber is the board's.
 func idracFamily() family {
 	return family{
 		name: "idrac", vendors: []string{"Dell"}, oem: []string{"Dell"}, product: "integrated dell remote access", makers: []string{"dell"},
-		bios:    biosRule{jobs: true, fallback: "Settings"},
-		serials: []string{"SKU", "SerialNumber"}, attributes: true,
+		bios:     biosRule{jobs: true, fallback: "Settings"},
+		boot:     bootJob,
+		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.IDRAC },
+		serials:  []string{"SKU", "SerialNumber"}, attributes: true,
 		expands: true, ntp: ntpRule{most: 3}, syslog: idracSyslog(), security: idracSecurity(),
 	}
 }

@@ -1,12 +1,15 @@
 package bmc
 
+import "github.com/enroll-dev/enroll/plan"
+
 // supermicroFamily is Supermicro X11 to X13 and H13. Their roots say no vendor
 // before RedfishVersion 1.14. Time servers are refused while NTP is off.
 func supermicroFamily() family {
 	return family{
 		name: "supermicro", vendors: []string{"Supermicro"}, oem: []string{"Supermicro"}, makers: []string{"supermicro"},
-		bios:    biosRule{none: true},
-		serials: []string{"SerialNumber"},
-		ntp:     ntpRule{most: 2, enableFirst: true}, syslog: supermicroSyslog(),
+		bios:     biosRule{none: true},
+		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.Supermicro },
+		serials:  []string{"SerialNumber"},
+		ntp:      ntpRule{most: 2, enableFirst: true}, syslog: supermicroSyslog(),
 	}
 }

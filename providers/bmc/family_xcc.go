@@ -1,11 +1,15 @@
 package bmc
 
+import "github.com/enroll-dev/enroll/plan"
+
 // xccFamily is Lenovo's XCC, XCC2 and XCC3. Some of their firmware answers 428 to
 // a PATCH without If-Match.
 func xccFamily() family {
 	return family{
 		name: "xcc", vendors: []string{"Lenovo"}, oem: []string{"Lenovo"}, makers: []string{"lenovo"},
-		serials: []string{"SerialNumber"}, anyMatch: true,
+		boot:     bootClasses,
+		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.XCC },
+		serials:  []string{"SerialNumber"}, anyMatch: true,
 		expands: true, ntp: ntpRule{most: 4}, syslog: xccSyslog(), security: xccSecurity(),
 	}
 }

@@ -87,6 +87,12 @@ func newWorldAt(t *testing.T, now func() time.Time, machines ...bmctest.Machine)
 	return w
 }
 
+// bootsRight lets the first BMC's host boot from the provisioning NIC as the site
+// wants it.
+func (w *world) bootsRight() {
+	w.bmcs[0].RestrictTo(1)
+}
+
 // connect makes a new client, as another run of the program would.
 func (w *world) connect() {
 	w.t.Helper()

@@ -152,12 +152,23 @@ func (k *conn) carryIn(ctx context.Context, h host, j job, memo plan.Memo) *plan
 	if fault != nil {
 		return failedWith(fault)
 	}
+	if k.carried[j.id()] && memo[memoReset] == "" { // by the reset of another step of the device
+		memo[memoStaged], memo[memoReset] = k.lastReset.Format(time.RFC3339Nano), k.lastReset.Format(time.RFC3339Nano)
+	}
+	was := k.lastReset
 	for _, other := range jobs {
 		if other.queued() && other.state() != "Scheduled" && memoTime(memo, memoReset).IsZero() {
 			return waiting(jobPause, "job "+other.id()+" is "+other.state()+"; the host is not reset before it is scheduled", memo)
 		}
 	}
-	if r := k.reboot(ctx, h, memo, "job "+j.id()+" is scheduled"); r != nil {
+	r := k.reboot(ctx, h, memo, "job "+j.id()+" is scheduled")
+	if k.lastReset != was {
+		k.carried = map[string]bool{}
+		for _, other := range jobs {
+			k.carried[other.id()] = true
+		}
+	}
+	if r != nil {
 		return r
 	}
 	if k.client.opt.Now().Sub(memoTime(memo, memoReset)) > pickUpLimit {

@@ -45,6 +45,8 @@ type conn struct {
 	expired  bool  // the BMC did not know the session any more
 	// lastReset is when this process last reset the host.
 	lastReset time.Time
+	carried   map[string]bool // jobs that were scheduled when that was
+	storing   bool            // a step is storing a boot order piece by piece
 	// readings are the resources read in this call of Read, so that two settings
 	// of one resource cost one request; nil in Run, which wants them fresh.
 	readings map[string]document

@@ -87,6 +87,16 @@ func (b *BMC) SetFirstNIC(nic int) {
 	b.order = b.orderFrom(nic)
 }
 
+// RestrictTo puts a NIC (from 1) first and switches the options of all others off.
+func (b *BMC) RestrictTo(nic int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.order = b.orderFrom(nic)
+	for _, o := range b.options {
+		b.disabled[o.reference] = (o.nic > 0 && o.nic != nic || o.usb) && b.machine.Vendor != XCC
+	}
+}
+
 // BootOrder is the order in force, the disabled options left out.
 func (b *BMC) BootOrder() []string {
 	b.mu.Lock()
@@ -96,6 +106,40 @@ func (b *BMC) BootOrder() []string {
 	for _, ref := range b.order {
 		if !b.disabled[ref] {
 			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+// Boots names what is booted from, in order, without what is off: disk, nic1,
+// nic2, usb, other. An XCC's class of NICs is named by the order that they have.
+func (b *BMC) Boots() []string {
+	var out []string
+	for _, reference := range b.BootOrder() {
+		for i, o := range b.options {
+			if o.reference != reference {
+				continue
+			}
+			switch {
+			case b.machine.Vendor == XCC && o.nic > 0:
+				b.mu.Lock()
+				for _, slot := range b.slots {
+					for n := range b.machine.NICs {
+						if slot == b.slot(n) {
+							out = append(out, "nic"+number(n+1))
+						}
+					}
+				}
+				b.mu.Unlock()
+			case o.nic > 0:
+				out = append(out, "nic"+number(o.nic))
+			case o.usb:
+				out = append(out, "usb")
+			case i == 0:
+				out = append(out, "disk")
+			default:
+				out = append(out, "other")
+			}
 		}
 	}
 	return out
@@ -210,6 +254,9 @@ func (b *BMC) applyBoot() {
 	}
 	if b.pendingOrder != nil {
 		b.order, b.pendingOrder = b.pendingOrder, nil
+	}
+	if b.nextSlots != nil {
+		b.slots, b.nextSlots = b.nextSlots, nil
 	}
 	maps.Copy(b.disabled, b.pendingOff)
 	b.pendingOff = map[string]bool{}

@@ -219,7 +219,7 @@ func (b *BMC) dellAnswer(w http.ResponseWriter, path string, body object, store 
 		return false
 	}
 	_, now := body["@Redfish.SettingsApplyTime"]
-	if option && p.OptionJobs == OptionsMerge && b.openJob() != nil {
+	if (option || boot) && p.OptionJobs == OptionsMerge && b.openJob() != nil {
 		store()
 		b.jobLocation(w, b.openJob())
 		return true
