@@ -53,9 +53,20 @@ func ordered(kinds []Kind) []Kind {
 		if out[i].Phase != out[j].Phase {
 			return out[i].Phase < out[j].Phase
 		}
-		return out[i].First && !out[j].First
+		return out[i].rank() < out[j].rank()
 	})
 	return out
+}
+
+// rank is the place of a kind within its phase.
+func (k Kind) rank() int {
+	switch {
+	case k.First:
+		return 0
+	case k.Last:
+		return 2
+	}
+	return 1
 }
 
 // builder carries the state of one Build.
@@ -110,7 +121,7 @@ func Build(in Input) *Plan {
 func groups(kinds []Kind) [][]Kind {
 	var out [][]Kind
 	for i, k := range kinds {
-		if i == 0 || k.Phase != kinds[i-1].Phase || k.First != kinds[i-1].First {
+		if i == 0 || k.Phase != kinds[i-1].Phase || k.rank() != kinds[i-1].rank() {
 			out = append(out, nil)
 		}
 		out[len(out)-1] = append(out[len(out)-1], k)

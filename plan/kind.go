@@ -31,6 +31,9 @@ type Kind struct {
 	Phase Phase
 	// First puts the kind before the others of its phase (a login before the settings).
 	First bool
+	// Last puts the kind behind the others of its phase (what locks the system
+	// that they change).
+	Last bool
 	// OnOwned kinds may be written although Nova owns the node. Only the NetBox
 	// tag is one (reference: satisfied nodes are re-tagged).
 	OnOwned bool

@@ -496,6 +496,11 @@ func (k *conn) oneOptionPerJob(ctx context.Context, fault *plan.Fault) *plan.Fau
 // optionNow tells how an option will be after the next boot, and where it is
 // written.
 func (k *conn) optionNow(ctx context.Context, o bootOption) (enabled bool, at, etag string, fault *plan.Fault) {
+	if o.expanded {
+		if o.document, fault = k.get(ctx, o.path); fault != nil {
+			return false, "", "", fault
+		}
+	}
 	settings := o.link("@Redfish.Settings", "SettingsObject")
 	if settings == "" {
 		return o.enabled, o.path, o.etag, nil

@@ -219,24 +219,3 @@ func TestTooManyTimeServers(t *testing.T) {
 	}
 	w.close()
 }
-
-// Reading asks for nothing twice, and later readings skip what cannot change.
-func TestRequests(t *testing.T) {
-	for vendor, want := range map[string][2]int{bmctest.Generic: {13, 9}, bmctest.IDRAC: {9, 5}} {
-		w := newWorld(t, machine(vendor))
-		w.read()
-		first := w.client.Requests()
-		seen := map[string]bool{}
-		for _, r := range w.fleet.Recorder().Records() {
-			if seen[r.Path] {
-				t.Errorf("%s: %s twice", vendor, r.Path)
-			}
-			seen[r.Path] = true
-		}
-		w.read()
-		if second := w.client.Requests() - first; first > want[0] || second > want[1] {
-			t.Errorf("%s: %d and %d requests, want at most %v", vendor, first, second, want)
-		}
-		w.close()
-	}
-}

@@ -18,6 +18,9 @@ type document struct {
 	// the BMC does not tell.
 	allow string
 	top   map[string]any
+	// expanded documents came with their list: headers, and with some makers
+	// properties, are missing.
+	expanded bool
 	// unread is why a member of a list could not be read; it has no properties then.
 	unread *plan.Fault
 }

@@ -2,11 +2,15 @@ package bmc
 
 import "github.com/enroll-dev/enroll/plan"
 
+const idracName = "idrac"
+
+const attrLockdown = "Lockdown.1.SystemLockdown"
+
 // idracFamily is Dell's iDRAC 9 and 10. The service tag is the system's SKU and
 // is what records call the serial number; SerialNumber is the board's.
 func idracFamily() family {
 	return family{
-		name: "idrac", vendors: []string{"Dell"}, oem: []string{"Dell"}, product: "integrated dell remote access", makers: []string{"dell"},
+		name: idracName, vendors: []string{"Dell"}, oem: []string{"Dell"}, product: "integrated dell remote access", makers: []string{"dell"},
 		bios:     biosRule{jobs: true, fallback: "Settings"},
 		boot:     bootJob,
 		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.IDRAC },
@@ -20,7 +24,7 @@ func idracFamily() family {
 func idracSecurity() []securityRow {
 	telnet := attributeRow("Telnet", "Telnet.1.Enable", onOff()...)
 	telnet.otherwise = false // new firmware has none
-	lockdown := attributeRow("Lockdown", "Lockdown.1.SystemLockdown", onOff()...)
+	lockdown := attributeRow("Lockdown", attrLockdown, onOff()...)
 	lockdown.last = true
 	return []securityRow{
 		attributeRow("HTTP", "WebServer.1.BlockHTTPPort", secWord{false, enabledWord}, secWord{true, disabledWord}),

@@ -2,7 +2,10 @@ package bmc_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -85,6 +88,15 @@ func newWorldAt(t *testing.T, now func() time.Time, machines ...bmctest.Machine)
 	}
 	w.connect()
 	return w
+}
+
+// plainClient asks the BMCs beside the provider.
+func (w *world) plainClient() *http.Client {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(w.fleet.CA())
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
 }
 
 // bootsRight lets the first BMC's host boot from the provisioning NIC as the site

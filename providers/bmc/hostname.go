@@ -136,13 +136,12 @@ func (k *conn) ofManager(ctx context.Context, property string) (document, *plan.
 // managerInterface finds the interface by which the BMC is reached: not one
 // that leads to the host, and among several the one with the known address.
 func (k *conn) managerInterface(ctx context.Context, t *plan.Target) (document, *plan.Fault) {
-	all, fault := k.ofManager(ctx, "EthernetInterfaces")
+	all, members, fault := k.ownInterfaces(ctx)
 	if fault != nil {
 		return all, fault
 	}
-	members := all.links("Members")
 	if len(members) == 1 {
-		return k.get(ctx, members[0])
+		return k.whole(ctx, members[0])
 	}
 	toHost, fault := k.hostInterfaces(ctx)
 	if fault != nil {
@@ -150,10 +149,10 @@ func (k *conn) managerInterface(ctx context.Context, t *plan.Target) (document, 
 	}
 	var left []document
 	for _, member := range members {
-		if toHost[strings.TrimSuffix(resolve(member), "/")] {
+		if toHost[strings.TrimSuffix(member.path, "/")] {
 			continue
 		}
-		d, fault := k.get(ctx, member)
+		d, fault := k.whole(ctx, member)
 		switch {
 		case isCode(fault, plan.CodeBMCUnsupported):
 			continue
@@ -179,26 +178,60 @@ func (k *conn) managerInterface(ctx context.Context, t *plan.Target) (document, 
 // hostInterfaces are the interfaces between BMC and host.
 func (k *conn) hostInterfaces(ctx context.Context) (map[string]bool, *plan.Fault) {
 	out := map[string]bool{}
-	all, fault := k.ofManager(ctx, "HostInterfaces")
-	if isCode(fault, plan.CodeBMCUnsupported) {
-		return out, nil
+	m, fault := k.manager(ctx)
+	path := m.link("HostInterfaces")
+	if fault != nil || path == "" {
+		return out, fault
 	}
+	_, members, fault := k.members(ctx, path)
 	if fault != nil {
-		return nil, fault
+		return out, unlessUnsupported(fault)
 	}
-	for _, member := range all.links("Members") {
-		d, fault := k.get(ctx, member)
-		if isCode(fault, plan.CodeBMCUnsupported) {
-			continue
-		}
-		if fault != nil {
-			return nil, fault
+	for _, d := range members {
+		if d.unread != nil {
+			return out, d.unread
 		}
 		if l := d.link("ManagerEthernetInterface"); l != "" {
 			out[strings.TrimSuffix(resolve(l), "/")] = true
 		}
 	}
 	return out, nil
+}
+
+// ownInterfaces lists the manager's interfaces, with their contents only where
+// the family is sure to send them so.
+func (k *conn) ownInterfaces(ctx context.Context) (document, []document, *plan.Fault) {
+	m, fault := k.manager(ctx)
+	if fault != nil {
+		return m, nil, fault
+	}
+	path := m.link("EthernetInterfaces")
+	if path == "" {
+		return m, nil, k.lacks(m, "list of its own interfaces")
+	}
+	if k.tree.family.expands {
+		return k.members(ctx, path)
+	}
+	all, fault := k.get(ctx, path)
+	if fault != nil {
+		return all, nil, fault
+	}
+	var out []document
+	for _, l := range all.links("Members") {
+		out = append(out, document{path: resolve(l)})
+	}
+	return all, out, nil
+}
+
+// whole reads a member that came as a link.
+func (k *conn) whole(ctx context.Context, d document) (document, *plan.Fault) {
+	if d.unread != nil {
+		return d, d.unread
+	}
+	if d.top != nil {
+		return d, nil
+	}
+	return k.get(ctx, d.path)
 }
 
 func hasAddress(d document, address string) bool {

@@ -24,7 +24,7 @@ type facet struct {
 // facets are all kinds of this package, in the order in which their steps run.
 func facets() []facet {
 	return []facet{
-		credentialFacet(), hostnameFacet(), networkFacet(), securityFacet(), ntpFacet(), syslogFacet(), virtualMediaFacet(), biosFacet(), bootOrderFacet(), linkFacet(),
+		credentialFacet(), hostnameFacet(), networkFacet(), ntpFacet(), syslogFacet(), virtualMediaFacet(), biosFacet(), bootOrderFacet(), linkFacet(), securityFacet(),
 	}
 }
 

@@ -46,7 +46,7 @@ func securityFacet() facet {
 
 func securityKind() plan.Kind {
 	return plan.Kind{
-		Name: "bmc.security", Phase: plan.PhaseBMC,
+		Name: "bmc.security", Phase: plan.PhaseBMC, Last: true, // it may lock down what the others change
 		Doc: "What the BMC offers to the network and to the host.",
 		Want: func(t *plan.Target) []plan.Resource {
 			if !configured(t) {
@@ -157,6 +157,15 @@ func decideSecurity(d plan.Decision) plan.Verdict {
 	}
 	v := plan.Compare(d)
 	v.Observed = append(v.Observed, lacking...)
+	if v.Step == nil && v.Fault == nil && d.Live.Evidence["locked_down"] != "" {
+		for _, s := range d.Steps {
+			if s.Address.System == "bmc" && s.Blocked == nil && s.Action.Mutates() {
+				// The others lift the lockdown for their changes: it has to come back.
+				v.Step = &plan.Step{Action: plan.ActionUpdate, Reason: plan.ReasonChanged, Because: []string{s.Address.Local()}, Before: plan.Unknown, BeforeUnknown: true, After: d.Resource.Want}
+				break
+			}
+		}
+	}
 	return v
 }
 
@@ -209,7 +218,13 @@ func readSecurity(ctx context.Context, k *conn, _ *plan.Target, want plan.Value)
 			lacking = append(lacking, name)
 		}
 	}
-	return plan.Obj(out), evidence{"url": k.base, "lacking": strings.Join(lacking, ", ")}, nil
+	seen := evidence{"url": k.base, "lacking": strings.Join(lacking, ", ")}
+	for name, c := range s.cells {
+		if c.row.last && plan.Satisfies(plan.Bool(true), c.live) {
+			seen["locked_down"] = name
+		}
+	}
+	return plan.Obj(out), seen, nil
 }
 
 // secCell is one setting as it was found.

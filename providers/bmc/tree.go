@@ -173,12 +173,12 @@ func (k *conn) freshSystem(ctx context.Context) (document, *plan.Fault) {
 }
 
 // members reads the members of a collection, in one request where the BMC says
-// that it can; those that cannot be read are left out. AMI's expanded members lack
-// their own address.
+// that it can; those that do not exist are left out, those that cannot be read
+// say so. AMI's expanded members lack their own address: their id gives it.
 func (k *conn) members(ctx context.Context, collection string) (document, []document, *plan.Fault) {
 	path := strings.TrimSuffix(resolve(collection), "/")
-	expands, _ := k.tree.root.yes("ProtocolFeaturesSupported", "ExpandQuery", "ExpandAll")
-	if expands && !k.tree.family.anyMatch || k.tree.family.expands {
+	told, _ := k.tree.root.yes("ProtocolFeaturesSupported", "ExpandQuery", "ExpandAll")
+	if told || k.tree.family.expands {
 		path += "?$expand=*($levels=1)"
 	}
 	all, fault := k.get(ctx, path)
@@ -191,11 +191,14 @@ func (k *conn) members(ctx context.Context, collection string) (document, []docu
 	for _, item := range items {
 		m, _ := item.(map[string]any)
 		link := linkOf(item)
+		if id, _ := m["Id"].(string); link == "" && id != "" {
+			link = all.path + "/" + id
+		}
 		if link == "" {
 			continue
 		}
-		if len(m) > 1 { // expanded
-			d := document{path: resolve(link), top: m}
+		if len(m) > 1 {
+			d := document{path: resolve(link), top: m, expanded: true}
 			d.etag = d.text("@odata.etag")
 			out = append(out, d)
 			continue

@@ -43,6 +43,13 @@ func (k *conn) write(ctx context.Context, c change) plan.Result {
 // it; a refusal comes with its answer too. Where the resource names a settings
 // object, that is where DSP0266 wants writes to go.
 func (k *conn) patch(ctx context.Context, c change) (*answer, *plan.Fault) {
+	if c.on.expanded && c.at == "" {
+		d, fault := k.get(ctx, c.on.path)
+		if fault != nil {
+			return nil, fault
+		}
+		c.on = d
+	}
 	path, etag := c.on.path, c.on.etag
 	if c.at != "" {
 		path, etag = c.at, c.etagOf
@@ -57,6 +64,7 @@ func (k *conn) patch(ctx context.Context, c change) (*answer, *plan.Fault) {
 	if k.tree.family.anyMatch {
 		etag = "*"
 	}
+	lifted := false
 	for attempt := 1; ; attempt++ {
 		r := request{method: http.MethodPatch, path: path, body: c.body, change: true}
 		if etag != "" {
@@ -79,12 +87,39 @@ func (k *conn) patch(ctx context.Context, c change) (*answer, *plan.Fault) {
 			}
 		case ans.status == http.StatusPreconditionRequired && attempt <= 2:
 			etag = "*" // wanted, and none was given
+		case has(messages(ans.body), idsLockdown...) && ans.status >= 400 && !lifted:
+			if fault := k.liftLockdown(ctx, ans); fault != nil {
+				return ans, fault
+			}
+			lifted = true
 		case has(messages(ans.body), "PropertyNotWritable", "PropertyUnknown") && ans.status >= 400:
 			return ans, k.refusal(plan.CodeBMCUnsupported, ans, "the BMC of %s does not let %s be changed at %s", k.device, keysOf(c.body), cut(path, 120))
 		default:
 			return ans, k.taken(ans)
 		}
 	}
+}
+
+// liftLockdown takes an iDRAC's lockdown off for a change, where the site wants
+// it: then bmc.security, which comes last, puts it back. Where the site says
+// nothing, a person has to.
+func (k *conn) liftLockdown(ctx context.Context, refused *answer) *plan.Fault {
+	if s := k.client.settings.IDRAC; s == nil || s.Lockdown == nil || !*s.Lockdown {
+		return k.refusal(plan.CodeBMCRefused, refused, "the iDRAC of %s is locked down", k.device).
+			WithHint("Take the system lockdown off by hand, or let enroll keep it: lockdown = true in bmc.idrac lifts it for changes and puts it back.")
+	}
+	d, fault := k.attributes(ctx)
+	if fault != nil {
+		return fault
+	}
+	if fault := plan.Permit(ctx); fault != nil {
+		return fault
+	}
+	ans, fault := k.authorized(ctx, request{method: http.MethodPatch, path: d.path, change: true, body: map[string]any{"Attributes": map[string]any{attrLockdown: disabledWord}}})
+	if fault != nil {
+		return inDoubt(fault)
+	}
+	return k.taken(ans)
 }
 
 // taken judges the answer to a change; a web page is no success.

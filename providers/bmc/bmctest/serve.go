@@ -107,6 +107,9 @@ func (b *BMC) expand(doc object) {
 	members, _ := doc["Members"].([]any)
 	for i, m := range members {
 		if d := b.resource(text(m.(object)["@odata.id"])); d != nil {
+			if b.machine.Vendor == AMI {
+				delete(d, "@odata.id") // as it does
+			}
 			members[i] = d
 		}
 	}

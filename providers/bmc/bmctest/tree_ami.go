@@ -10,7 +10,7 @@ import (
 func megarac() maker {
 	return maker{
 		system: "Self", manager: "Self", nic: "eth0", model: "G593-SD0", registry: "Base.1.12", lockAfter: 5, idle: 30 * time.Second,
-		ifMatch: true, managerResets: []any{"ForceRestart"}, resetInfo: true, settings: "SD", biosSettings: "SD",
+		ifMatch: true, expands: true, managerResets: []any{"ForceRestart"}, resetInfo: true, settings: "SD", biosSettings: "SD",
 		root: func(b *BMC, d object) {
 			d["Vendor"], d["Product"], d["RedfishVersion"] = "AMI", "AMI Redfish Server", "1.11.0"
 			d["Oem"] = object{"Ami": object{"@odata.type": "#AMIServiceRoot.v1_0_0.AMIServiceRoot", "RtpVersion": "13.03", "InventoryDataStatus": link(inventoryPath)}}
