@@ -63,10 +63,12 @@ func (k Kind) rank() int {
 	switch {
 	case k.First:
 		return 0
+	case k.Second:
+		return 1
 	case k.Last:
-		return 2
+		return 3
 	}
-	return 1
+	return 2
 }
 
 // builder carries the state of one Build.

@@ -31,6 +31,8 @@ type Kind struct {
 	Phase Phase
 	// First puts the kind before the others of its phase (a login before the settings).
 	First bool
+	// Second puts it right after the first ones, before the rest (a restart).
+	Second bool
 	// Last puts the kind behind the others of its phase (what locks the system
 	// that they change).
 	Last bool

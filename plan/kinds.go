@@ -21,7 +21,7 @@ var kindForms = map[string]kindForm{ //nolint:gochecknoglobals // a constant tab
 	"netbox.status": {}, "netbox.tag": {keyed: true}, "netbox.platform_class": {},
 	"dhcp.reservation": {}, "dhcp.service": {shared: true}, "dhcp.index": {shared: true},
 	"bmc.credential": {}, "bmc.hostname": {}, "bmc.ntp": {}, "bmc.boot_order": {},
-	"bmc.reset": {later: true}, "bmc.network": {}, "bmc.security": {}, "bmc.syslog": {}, "bmc.bios": {},
+	"bmc.reset": {}, "bmc.network": {}, "bmc.security": {}, "bmc.syslog": {}, "bmc.bios": {},
 	"bmc.ipmi_user": {later: true}, "bmc.ipmi_lan": {later: true}, "bmc.virtual_media": {},
 	"ironic.node": {}, "ironic.portgroup": {keyed: true}, "ironic.port": {keyed: true}, "ironic.provision": {keyed: true}, "ironic.power": {},
 	"ironic.credential": {}, "ironic.trait": {keyed: true}, "ironic.raid_interface": {}, "ironic.root_device": {},

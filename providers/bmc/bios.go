@@ -118,7 +118,7 @@ type bios struct {
 }
 
 func (k *conn) bios(ctx context.Context) (bios, *plan.Fault) {
-	rule := k.tree.family.bios
+	rule := k.family.bios
 	if rule.none {
 		return bios{}, k.familyLacks("BIOS settings")
 	}
@@ -290,7 +290,7 @@ func setBIOS(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, memo
 			missing[name] = reg.wire(name, w, live)
 		}
 	}
-	if k.tree.family.bios.jobs {
+	if k.family.bios.jobs {
 		return k.stageJob(ctx, b, missing, staged, memo)
 	}
 	return k.stageSettings(ctx, h, b, missing, staged, memo)

@@ -30,11 +30,11 @@ func (k *conn) isNetwork(o bootOption) bool {
 	switch {
 	case strings.HasPrefix(display, "Unavailable:"):
 		return false
-	case k.tree.family.boot == bootClasses:
+	case k.family.boot == bootClasses:
 		return display == "Network"
 	case strings.Contains(path, "MAC("):
 		return true
-	case k.tree.family.attributes:
+	case k.family.attributes:
 		return idracSlot.MatchString(display) || idracNICs.MatchString(path)
 	}
 	return path == "" && macInName.MatchString(display)
@@ -58,7 +58,7 @@ func (k *conn) macOf(ctx context.Context, system document, o bootOption) (plan.M
 	if m := macInPath.FindStringSubmatch(path); m != nil {
 		return parseMAC(m[1]), nil
 	}
-	if k.tree.family.attributes {
+	if k.family.attributes {
 		return k.idracMAC(ctx, system, o)
 	}
 	if path == "" {

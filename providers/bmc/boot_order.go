@@ -119,7 +119,7 @@ type boot struct {
 // boot reads order and options. The order is Boot.BootOrder and nothing else; a
 // collection has another.
 func (k *conn) boot(ctx context.Context) (boot, *plan.Fault) {
-	way := k.tree.family.boot
+	way := k.family.boot
 	if way == bootNone {
 		return boot{}, k.familyLacks("boot order")
 	}
@@ -185,7 +185,7 @@ func readBootOrder(ctx context.Context, k *conn, t *plan.Target, want plan.Value
 	}
 	wanted := parseMAC(plan.Text(plan.Attr(want, "First"), "MACAddress"))
 	seen := evidence{"url": k.base + b.system.path}
-	if !k.restricts(t) && k.tree.family.boot == bootRestrict {
+	if !k.restricts(t) && k.family.boot == bootRestrict {
 		seen["left_alone"] = "restrict_boot is off, and the family has nothing less" // the reference: AMI skips then
 		return echoBoot(want), seen, nil
 	}
@@ -193,7 +193,7 @@ func readBootOrder(ctx context.Context, k *conn, t *plan.Target, want plan.Value
 	if fault != nil {
 		return plan.Null, nil, fault
 	}
-	if k.tree.family.boot != bootClasses && k.restricts(t) {
+	if k.family.boot != bootClasses && k.restricts(t) {
 		found, fault := k.optionsOf(ctx, &b, wanted)
 		if fault != nil {
 			return plan.Null, nil, fault
@@ -216,11 +216,11 @@ func echoBoot(want plan.Value) plan.Value { return want }
 
 // restricts tells whether the options of other NICs are to be switched off.
 func (k *conn) restricts(t *plan.Target) bool {
-	way := k.tree.family.boot
+	way := k.family.boot
 	if way != bootRestrict && way != bootJob {
 		return way == bootPlain && t.Site.BMC.RestrictBoot // the NIC has to be known, and comes first
 	}
-	if v := k.tree.family.settings(t.Site.BMC); v != nil && v.RestrictBoot != nil {
+	if v := k.family.settings(t.Site.BMC); v != nil && v.RestrictBoot != nil {
 		return *v.RestrictBoot
 	}
 	return t.Site.BMC.RestrictBoot
@@ -230,7 +230,7 @@ func (k *conn) restricts(t *plan.Target) bool {
 // first is as wanted.
 func (k *conn) bootState(ctx context.Context, t *plan.Target, b *boot, wanted plan.MAC) (first plan.Value, others []string, fault *plan.Fault) {
 	shown := map[string]plan.Value{"BootOptionReference": plan.Str(b.order[0]), "DisplayName": plan.Null, "MACAddress": plan.Null}
-	if k.tree.family.boot == bootClasses {
+	if k.family.boot == bootClasses {
 		return k.classState(b, wanted, shown), nil, nil
 	}
 	for _, reference := range b.order { // one that is off is passed over
@@ -254,7 +254,7 @@ func (k *conn) bootState(ctx context.Context, t *plan.Target, b *boot, wanted pl
 		}
 		break
 	}
-	if !k.restricts(t) || k.tree.family.boot == bootPlain {
+	if !k.restricts(t) || k.family.boot == bootPlain {
 		return plan.Obj(shown), nil, nil
 	}
 	for i := range b.options {
@@ -329,7 +329,7 @@ func (k *conn) storeBoot(ctx context.Context, t *plan.Target, step *plan.Step, h
 		return plan.Failed(fault)
 	}
 	wanted := parseMAC(plan.Text(plan.Attr(step.After, "First"), "MACAddress"))
-	way := k.tree.family.boot
+	way := k.family.boot
 	switch {
 	case way == bootClasses:
 		return k.setClasses(ctx, h, &b, wanted, memo)
@@ -404,7 +404,7 @@ func (k *conn) bootGoal(ctx context.Context, t *plan.Target, b *boot, wanted pla
 				goal.on[o.reference] = true
 			}
 		}
-		if k.tree.family.boot != bootPlain {
+		if k.family.boot != bootPlain {
 			for _, o := range b.options {
 				if o.network && o.switched && !slices.Contains(front, o.reference) {
 					goal.on[o.reference] = false
@@ -534,7 +534,7 @@ func (k *conn) storeOrder(ctx context.Context, b *boot, goal bootGoal, memo plan
 		// iDRAC 10 takes it at the settings object, which it may not name.
 		ans, fault = k.patch(ctx, change{on: b.system, at: strings.TrimSuffix(b.system.path, "/") + "/Settings", body: body, same: same})
 	}
-	if k.tree.family.boot == bootJob {
+	if k.family.boot == bootJob {
 		if fault != nil && ans != nil && len(b.jobs) > 0 && has(messages(ans.body), idsCommitted...) {
 			return failedWith(k.oneOptionPerJob(ctx, fault))
 		}
@@ -548,7 +548,7 @@ func (k *conn) storeOrder(ctx context.Context, b *boot, goal bootGoal, memo plan
 	case ans.status == http.StatusAccepted:
 		r := k.accepted(ans)
 		return &r
-	case k.tree.family.boot == bootPlain:
+	case k.family.boot == bootPlain:
 		r := plan.Done()
 		return &r
 	}

@@ -64,7 +64,7 @@ func readCredential(ctx context.Context, k *conn, t *plan.Target, _ plan.Value) 
 		return plan.Null, nil, fault
 	}
 	return plan.Obj(map[string]plan.Value{"Login": plan.Str(loginAccepted)}), evidence{
-		"url": k.base + k.tree.system.path, "family": k.tree.family.name, "certificate": k.shown.print(), "serial": strings.Join(serialsOf(k.tree.system, k.tree.family), " / "),
+		"url": k.base + k.tree.system.path, "family": k.family.name, "certificate": k.shown.print(), "serial": strings.Join(serialsOf(k.tree.system, k.family), " / "),
 	}, nil
 }
 
@@ -130,7 +130,7 @@ func expectedIdentity(t *plan.Target) string {
 }
 
 func (k *conn) observedIdentity() string {
-	serials := serialsOf(k.tree.system, k.tree.family)
+	serials := serialsOf(k.tree.system, k.family)
 	if len(serials) == 0 {
 		return "login accepted; the BMC shows no serial number"
 	}

@@ -62,7 +62,7 @@ func TestNICsOfRealBootOptions(t *testing.T) {
 			if option.reference == "" {
 				t.Fatalf("%+v", option)
 			}
-			k := &conn{tree: &tree{family: genericFamily()}}
+			k := &conn{family: genericFamily()}
 			mac, fault := k.macOf(t.Context(), document{}, option)
 			if fault != nil || (want != "any" && mac.String() != want) || (want == "any" && mac.IsZero()) {
 				t.Errorf("%s %v, want %s", mac, fault, want)

@@ -11,7 +11,7 @@ import (
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
 )
 
-func resources(w *world) []plan.Resource { return plan.Desired(w.scope, bmc.Kinds()) }
+func resources(w *world) []plan.Resource { return plan.Desired(w.scope, bmc.Kinds(bmc.Operator{})) }
 
 // dhcp is a stand-in for the step that makes a BMC reachable.
 func dhcp() plan.Kind {
@@ -36,7 +36,7 @@ func TestNotReachableYet(t *testing.T) {
 		t.Errorf("alone: %s %s %+v", alone.Devices[0].Verdict, steps(alone), alone.Diagnostics)
 	}
 	snap[w.scope.Targets[0].Address("dhcp", "reservation", "")] = plan.LiveAbsent()
-	p := plan.Build(plan.Input{Scope: w.scope, Kinds: append(bmc.Kinds(), dhcp()), World: snap})
+	p := plan.Build(plan.Input{Scope: w.scope, Kinds: append(bmc.Kinds(bmc.Operator{}), dhcp()), World: snap})
 	want := "create dhcp.reservation absent\nverify bmc.credential not_reachable\nupdate bmc.hostname not_reachable\nupdate bmc.ntp not_reachable\nupdate bmc.boot_order not_reachable"
 	if got := steps(p); got != want {
 		t.Fatalf("steps:\n%s\nwant:\n%s", got, want)

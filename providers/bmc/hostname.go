@@ -62,7 +62,7 @@ func setHostname(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, 
 	}
 	wanted := plan.Text(step.After, "HostName")
 	k.shown.renew() // some make a certificate for the new name
-	if k.tree.family.attributes {
+	if k.family.attributes {
 		return k.writeAttributes(ctx, d, map[string]any{attrHostname: wanted})
 	}
 	have := d.text(keys...)
@@ -76,7 +76,7 @@ func setHostname(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, 
 // network interface, else its network protocol. Makers fill the one or the
 // other; a null there only counts when the other has none either.
 func (k *conn) hostnamePlace(ctx context.Context, t *plan.Target) (document, []string, *plan.Fault) {
-	if k.tree.family.attributes {
+	if k.family.attributes {
 		d, fault := k.attributes(ctx)
 		if fault == nil && !d.key("Attributes", attrHostname) {
 			fault = k.fault(plan.CodeBMCUnsupported, request{method: "GET", path: d.path}, "the iDRAC of %s has no attribute %s", k.device, attrHostname)
@@ -209,7 +209,7 @@ func (k *conn) ownInterfaces(ctx context.Context) (document, []document, *plan.F
 	if path == "" {
 		return m, nil, k.lacks(m, "list of its own interfaces")
 	}
-	if k.tree.family.expands {
+	if k.family.expands {
 		return k.members(ctx, path)
 	}
 	all, fault := k.get(ctx, path)

@@ -3,6 +3,7 @@ package bmc
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/enroll-dev/enroll/plan"
 )
@@ -22,16 +23,21 @@ type facet struct {
 }
 
 // facets are all kinds of this package, in the order in which their steps run.
-func facets() []facet {
+func facets(o Operator) []facet {
 	return []facet{
-		credentialFacet(), hostnameFacet(), networkFacet(), ntpFacet(), syslogFacet(), virtualMediaFacet(), biosFacet(), bootOrderFacet(), linkFacet(), securityFacet(),
+		credentialFacet(), resetFacet(o.ForceRestart), hostnameFacet(), networkFacet(), ntpFacet(), syslogFacet(), virtualMediaFacet(), biosFacet(), bootOrderFacet(), linkFacet(), securityFacet(),
 	}
 }
 
+// Operator are the wishes of who starts a run.
+type Operator struct {
+	ForceRestart bool // --force-bmc-restart: every BMC is restarted first
+}
+
 // Kinds are the settings of a BMC that enroll keeps.
-func Kinds() []plan.Kind {
+func Kinds(o Operator) []plan.Kind {
 	var out []plan.Kind
-	for _, f := range facets() {
+	for _, f := range facets(o) {
 		out = append(out, f.kind)
 	}
 	return out
@@ -198,6 +204,7 @@ func (c *Client) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo 
 
 // step follows the task of the last change, or makes the next one.
 func (k *conn) step(ctx context.Context, f facet, t *plan.Target, step *plan.Step, memo plan.Memo) plan.Result {
+	memo = maps.Clone(memo) // a session that ended lets this run twice
 	if memo[memoTask] != "" {
 		r := k.followTask(ctx, memo)
 		if r.Outcome != plan.OutcomeDone || !f.more {

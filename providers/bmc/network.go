@@ -61,7 +61,7 @@ func setNetwork(ctx context.Context, k *conn, t *plan.Target, _ *plan.Step, _ pl
 	if fault != nil {
 		return plan.Failed(fault)
 	}
-	if k.tree.family.attributes {
+	if k.family.attributes {
 		return k.writeAttributes(ctx, d, map[string]any{attrDHCP: enabledWord})
 	}
 	have, known := dhcpOf(d, keys)
@@ -80,7 +80,7 @@ func setNetwork(ctx context.Context, k *conn, t *plan.Target, _ *plan.Step, _ pl
 
 // networkPlace finds where the BMC says how it gets its address.
 func (k *conn) networkPlace(ctx context.Context, t *plan.Target) (document, []string, *plan.Fault) {
-	if k.tree.family.attributes {
+	if k.family.attributes {
 		d, fault := k.attributes(ctx)
 		if fault == nil && !d.key("Attributes", attrDHCP) {
 			fault = k.lacks(d, attrDHCP)
@@ -127,5 +127,5 @@ func (k *conn) lacks(d document, what string) *plan.Fault {
 
 // familyLacks is the fault of a family that has no such thing at all.
 func (k *conn) familyLacks(what string) *plan.Fault {
-	return plan.NewFault(plan.CodeBMCUnsupported, "the BMC of %s is of the family %s, which has no %s that enroll can set", k.device, k.tree.family.name, what).With("url", k.base)
+	return plan.NewFault(plan.CodeBMCUnsupported, "the BMC of %s is of the family %s, which has no %s that enroll can set", k.device, k.family.name, what).With("url", k.base)
 }

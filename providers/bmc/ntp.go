@@ -53,11 +53,11 @@ func readNTP(ctx context.Context, k *conn, t *plan.Target, want plan.Value) (pla
 	if fault != nil {
 		return plan.Null, nil, fault
 	}
-	if limit := k.tree.family.ntp.most; limit > 0 && len(serversOf(want)) > limit {
+	if limit := k.family.ntp.most; limit > 0 && len(serversOf(want)) > limit {
 		return plan.Null, nil, k.fault(plan.CodeBMCUnsupported, request{method: "GET", path: d.path}, "the BMC of %s holds %d time servers and %d are wanted", k.device, limit, len(serversOf(want)))
 	}
 	seen := evidence{"url": k.base + d.path}
-	if k.tree.family.attributes {
+	if k.family.attributes {
 		enabled := plan.Null
 		if word := d.text("Attributes", attrNTPEnable); word != "" {
 			enabled = plan.Bool(word == enabledWord)
@@ -77,9 +77,9 @@ func setNTP(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, _ pla
 		return plan.Failed(fault)
 	}
 	servers := serversOf(step.After)
-	if k.tree.family.attributes {
+	if k.family.attributes {
 		attrs := map[string]any{attrNTPEnable: enabledWord}
-		for i := range k.tree.family.ntp.most {
+		for i := range k.family.ntp.most {
 			server := ""
 			if i < len(servers) {
 				server = servers[i]
@@ -100,7 +100,7 @@ func setNTP(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, _ pla
 	if len(body) == 0 {
 		return plan.Already()
 	}
-	first := k.tree.family.ntp.enableFirst && len(body) == 2
+	first := k.family.ntp.enableFirst && len(body) == 2
 	if first {
 		delete(body, "NTPServers")
 	}
@@ -116,7 +116,7 @@ func setNTP(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, _ pla
 
 // ntpPlace reads the resource that holds the time servers.
 func (k *conn) ntpPlace(ctx context.Context, t *plan.Target) (document, *plan.Fault) {
-	if k.tree.family.attributes {
+	if k.family.attributes {
 		d, fault := k.attributes(ctx)
 		if fault == nil && (!d.key("Attributes", attrNTPEnable) || !d.key("Attributes", attrNTPServer+"1")) {
 			fault = k.fault(plan.CodeBMCUnsupported, request{method: "GET", path: d.path}, "the iDRAC of %s has no NTPConfigGroup attributes", k.device)
@@ -137,7 +137,7 @@ func (k *conn) ntpPlace(ctx context.Context, t *plan.Target) (document, *plan.Fa
 
 func (k *conn) attributeServers(d document) []string {
 	var out []string
-	for i := range k.tree.family.ntp.most {
+	for i := range k.family.ntp.most {
 		if s := strings.TrimSpace(d.text("Attributes", attrNTPServer+strconv.Itoa(i+1))); s != "" {
 			out = append(out, s)
 		}

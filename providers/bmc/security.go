@@ -184,7 +184,7 @@ func pick(v plan.Value, set map[string]bool, in bool) plan.Value {
 // lacks, or that is of another family, has the wanted value and is named in the
 // evidence: nothing is to be written for it.
 func readSecurity(ctx context.Context, k *conn, _ *plan.Target, want plan.Value) (plan.Value, evidence, *plan.Fault) {
-	if len(k.tree.family.security) == 0 {
+	if len(k.family.security) == 0 {
 		return plan.Null, nil, k.familyLacks("security settings")
 	}
 	s, fault := k.security(ctx, want)
@@ -196,7 +196,7 @@ func readSecurity(ctx context.Context, k *conn, _ *plan.Target, want plan.Value)
 	for _, name := range sortedKeys(want.AsValueMap()) {
 		value := plan.Attr(want, name)
 		switch {
-		case value.Type().IsObjectType() && name != k.tree.family.name:
+		case value.Type().IsObjectType() && name != k.family.name:
 			out[name] = value
 		case value.Type().IsObjectType():
 			inner := map[string]plan.Value{}
@@ -241,8 +241,8 @@ type secState struct{ cells map[string]secCell }
 func (k *conn) security(ctx context.Context, want plan.Value) (secState, *plan.Fault) {
 	s := secState{cells: map[string]secCell{}}
 	wanted := want.AsValueMap()
-	own := plan.Attr(want, k.tree.family.name)
-	rows := k.tree.family.security
+	own := plan.Attr(want, k.family.name)
+	rows := k.family.security
 	if !own.IsNull() {
 		for name, value := range own.AsValueMap() {
 			wanted[name] = value
@@ -341,7 +341,7 @@ func setSecurity(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, 
 		return plan.Failed(fault)
 	}
 	wanted := step.After.AsValueMap()
-	if own := plan.Attr(step.After, k.tree.family.name); !own.IsNull() {
+	if own := plan.Attr(step.After, k.family.name); !own.IsNull() {
 		for name, value := range own.AsValueMap() {
 			wanted[name] = value
 		}
@@ -397,7 +397,7 @@ func setSecurity(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, 
 		return k.write(ctx, change{on: late[0].on, direct: true, body: body, same: func(document) bool { return true }})
 	}
 	g := groups[order[0]]
-	return next(k.write(ctx, change{on: g.on, direct: k.tree.family.attributes, body: g.body, same: func(now document) bool {
+	return next(k.write(ctx, change{on: g.on, direct: k.family.attributes, body: g.body, same: func(now document) bool {
 		for _, c := range g.same {
 			if v, _ := now.at(c.row.keys...); v != c.wire {
 				return false

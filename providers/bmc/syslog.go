@@ -59,7 +59,7 @@ func readSyslog(ctx context.Context, k *conn, t *plan.Target, want plan.Value) (
 	}
 	seen := evidence{"url": k.base + d.path}
 	wanted := stringsOf(want, "Servers")
-	if most := k.tree.family.syslog.most; len(wanted) > most && slices.Equal(have.servers, wanted[:most]) {
+	if most := k.family.syslog.most; len(wanted) > most && slices.Equal(have.servers, wanted[:most]) {
 		// It holds the first ones, which is all that it can do.
 		have.servers, seen["servers_held"] = wanted, strconv.Itoa(most)
 	}
@@ -71,7 +71,7 @@ func setSyslog(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, _ 
 	if fault != nil {
 		return plan.Failed(fault)
 	}
-	rule := k.tree.family.syslog
+	rule := k.family.syslog
 	want := syslogState{enabled: true, servers: stringsOf(step.After, "Servers"), port: intOf(step.After, "Port")}
 	want.servers = want.servers[:min(len(want.servers), rule.most)]
 	if have.enabled == want.enabled && slices.Equal(have.servers, want.servers) && have.port == want.port {
@@ -81,7 +81,7 @@ func setSyslog(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, _ 
 }
 
 func (k *conn) syslog(ctx context.Context, t *plan.Target) (syslogState, document, *plan.Fault) {
-	rule := k.tree.family.syslog
+	rule := k.family.syslog
 	if rule.read == nil {
 		return syslogState{}, document{}, k.familyLacks("remote syslog")
 	}

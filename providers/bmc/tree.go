@@ -60,7 +60,7 @@ func (k *conn) prove(ctx context.Context, t *plan.Target) *plan.Fault {
 	if fault := k.identify(found, t.Intent); fault != nil {
 		return fault
 	}
-	k.tree = found
+	k.tree, k.family = found, found.family
 	return nil
 }
 
@@ -178,7 +178,7 @@ func (k *conn) freshSystem(ctx context.Context) (document, *plan.Fault) {
 func (k *conn) members(ctx context.Context, collection string) (document, []document, *plan.Fault) {
 	path := strings.TrimSuffix(resolve(collection), "/")
 	told, _ := k.tree.root.yes("ProtocolFeaturesSupported", "ExpandQuery", "ExpandAll")
-	if told || k.tree.family.expands {
+	if told || k.family.expands {
 		path += "?$expand=*($levels=1)"
 	}
 	all, fault := k.get(ctx, path)

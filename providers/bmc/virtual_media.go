@@ -43,7 +43,7 @@ func readVirtualMedia(ctx context.Context, k *conn, _ *plan.Target, _ plan.Value
 		return plan.Null, nil, fault
 	}
 	word := m.text(mediaKeys()...)
-	if k.tree.family.name != amiFamily().name || word == "" {
+	if k.family.name != amiFamily().name || word == "" {
 		return plan.Null, nil, k.familyLacks("switch of virtual media")
 	}
 	return plan.Obj(map[string]plan.Value{"Enabled": plan.Bool(word == enabledWord)}), evidence{"url": k.base + m.path}, nil

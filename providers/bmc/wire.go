@@ -34,15 +34,17 @@ type conn struct {
 	transport *http.Transport
 	shown     shown
 
-	mu       sync.Mutex
-	user     string
-	password plan.Secret
-	known    bool        // user and password were asked for
-	refused  *plan.Fault // the BMC refused the credential: nothing is tried again
-	login    login
-	tree     *tree // what was proven since the last login; nil: prove it again
-	answered bool  // the BMC answered something in this call of Read or Run
-	expired  bool  // the BMC did not know the session any more
+	mu        sync.Mutex
+	user      string
+	password  plan.Secret
+	known     bool        // user and password were asked for
+	refused   *plan.Fault // the BMC refused the credential: nothing is tried again
+	login     login
+	tree      *tree  // what was proven since the last login; nil: prove it again
+	family    family // as it was proven last
+	answered  bool   // the BMC answered something in this call of Read or Run
+	expired   bool   // the BMC did not know the session any more
+	restarted bool   // this process restarted the BMC itself
 	// lastReset is when this process last reset the host.
 	lastReset time.Time
 	carried   map[string]bool // jobs that were scheduled when that was

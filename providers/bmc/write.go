@@ -61,7 +61,7 @@ func (k *conn) patch(ctx context.Context, c change) (*answer, *plan.Fault) {
 		}
 		path, etag = s.path, s.etag
 	}
-	if k.tree.family.anyMatch {
+	if k.family.anyMatch {
 		etag = "*"
 	}
 	lifted := false
@@ -157,7 +157,7 @@ func (k *conn) send(ctx context.Context, method, path string, body any) plan.Res
 // ask is send for those who need the answer itself.
 func (k *conn) ask(ctx context.Context, method, path string, body any) (*answer, *plan.Fault) {
 	r := request{method: method, path: resolve(path), body: body, change: true}
-	if method == http.MethodDelete && k.tree.family.anyMatch {
+	if method == http.MethodDelete && k.family.anyMatch {
 		r.header = map[string]string{"If-Match": "*"}
 	}
 	if fault := plan.Permit(ctx); fault != nil {

@@ -102,6 +102,7 @@ func (b *BMC) resetManager(w http.ResponseWriter, body object) {
 		return
 	}
 	b.restarts++
+	b.lcPolls = b.machine.Profile.LCPolls
 	b.sessions = map[string]*session{}
 	p := b.machine.Profile
 	b.away, b.warming = b.now().Add(p.RestartTime), b.now().Add(p.RestartTime+p.WarmupTime)

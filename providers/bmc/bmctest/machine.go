@@ -86,6 +86,7 @@ type Profile struct {
 	NoOS        bool          // nobody hears the power button
 	RestartTime time.Duration // how long the BMC answers nothing after its own reset
 	WarmupTime  time.Duration // and how long after that it answers 503 to all but the root
+	LCPolls     int           // iDRAC: looks after that which find the Lifecycle Controller not ready
 	// NewCertificate: the BMC makes itself a new certificate when it is reset.
 	NewCertificate bool
 

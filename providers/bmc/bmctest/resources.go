@@ -178,7 +178,7 @@ func (b *BMC) hostResets() []any {
 func (b *BMC) reset(kind, path string, types []any) object {
 	d := object{"target": path + "/Actions/" + kind + ".Reset"}
 	if b.maker.resetInfo {
-		d["@Redfish.ActionInfo"] = link(path + "/ResetActionInfo")
+		d["@Redfish.ActionInfo"] = path + "/ResetActionInfo"
 	} else {
 		d["ResetType@Redfish.AllowableValues"] = types
 	}

@@ -1,0 +1,188 @@
+package bmc
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// ParameterForceRestart is the operator parameter that asks for a reset of every
+// BMC, as plans record it.
+const ParameterForceRestart = "force_bmc_restart"
+
+const resetBudget = 30 * time.Minute
+
+func resetFacet(forced bool) facet {
+	return facet{kind: resetKind(forced), read: readReset, run: runReset}
+}
+
+// resetKind restarts the BMC when the operator asks for it. It comes after the
+// login was proven and before anything is set.
+func resetKind(forced bool) plan.Kind {
+	return plan.Kind{
+		Name: "bmc.reset", Phase: plan.PhaseBMC, Second: true,
+		Doc: "The BMC is restarted, when the operator asks for it.",
+		Want: func(t *plan.Target) []plan.Resource {
+			if !configured(t) || !forced {
+				return nil
+			}
+			return []plan.Resource{{
+				Address: t.Address("bmc", "reset", ""),
+				Want:    plan.Obj(map[string]plan.Value{"Restarted": plan.Bool(true)}),
+				From:    from("--force-bmc-restart"), Effects: []plan.Effect{plan.EffectBMCReset}, Budget: plan.Duration(resetBudget),
+			}}
+		},
+		Decide: func(d plan.Decision) plan.Verdict {
+			v := plan.Compare(d)
+			if v.Step != nil {
+				v.Step.Action, v.Step.Reason, v.Step.Because = plan.ActionRun, plan.ReasonForced, []string{"--force-bmc-restart"}
+			}
+			return v
+		},
+	}
+}
+
+// readReset tells whether this run has restarted the BMC. No BMC knows who asked
+// for its last restart.
+func readReset(ctx context.Context, k *conn, _ *plan.Target, _ plan.Value) (plan.Value, evidence, *plan.Fault) {
+	m, fault := k.freshManager(ctx)
+	if fault != nil {
+		return plan.Null, nil, fault
+	}
+	return plan.Obj(map[string]plan.Value{"Restarted": plan.Bool(k.restarted)}), evidence{"url": k.base + m.path, "last_reset": m.text("LastResetTime")}, nil
+}
+
+// What a reset of a BMC remembers between two looks.
+const (
+	memoRestart = "restart" // when it was asked for
+	memoDown    = "down"    // it was seen to be away
+	memoReady   = "ready"   // how many looks in a row found it ready
+	memoRefused = "refused" // how many logins it refused while it started
+)
+
+// The patience with a BMC that starts. Logins are far apart: some count those
+// that fail while they start.
+const (
+	settleTime   = 30 * time.Second // services answer for a while while they go down
+	restartPause = 15 * time.Second
+	readyLooks   = 2
+	// While it starts, a refused login is no proof of a wrong password. One more is
+	// tried, a minute later: two lock and block nothing.
+	refusedLogins = 1
+	refusedPause  = time.Minute
+)
+
+// runReset asks for the restart, waits until the BMC is gone or a settle time is
+// over, and then until an authenticated reading of what is needed has worked
+// twice in a row: a root that answers is no BMC that is ready.
+func runReset(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, memo plan.Memo) plan.Result {
+	now := k.client.opt.Now()
+	if memo[memoRestart] == "" {
+		var r plan.Result
+		fault := k.use(ctx, t, func() *plan.Fault { r = k.restart(ctx, now); return nil }, nil)
+		if fault != nil {
+			return plan.Failed(fault)
+		}
+		return r
+	}
+	memo = without(memo)
+	fault := k.use(ctx, t, func() *plan.Fault { return k.ready(ctx) }, nil)
+	switch {
+	case fault == nil:
+	case isCode(fault, plan.CodeBMCIdentity), isCode(fault, plan.CodeBMCPasswordChange), isCode(fault, plan.CodeBMCLocked), isCode(fault, plan.CodeBMCTLS), isCode(fault, plan.CodeInterrupted):
+		return plan.Failed(fault)
+	default:
+		pause := restartPause
+		if isCode(fault, plan.CodeBMCCredential) {
+			refused, _ := strconv.Atoi(memo[memoRefused])
+			if refused >= refusedLogins {
+				return plan.Failed(fault)
+			}
+			memo[memoRefused], pause = strconv.Itoa(refused+1), refusedPause
+		}
+		k.forgive()
+		memo[memoDown], memo[memoReady] = "yes", ""
+		return plan.Wait(pause, "the BMC is restarting: "+string(fault.Code), memo)
+	}
+	if memo[memoDown] == "" && now.Sub(memoTime(memo, memoRestart)) < settleTime {
+		return plan.Wait(restartPause/3, "the BMC was told to restart and still answers", memo)
+	}
+	looks, _ := strconv.Atoi(memo[memoReady])
+	if looks++; looks < readyLooks {
+		memo[memoReady] = strconv.Itoa(looks)
+		return plan.Wait(restartPause, "the BMC answers again; it is asked once more", memo)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.restarted = true
+	return plan.Done()
+}
+
+// restart asks the manager to restart, gracefully where it takes that.
+func (k *conn) restart(ctx context.Context, now time.Time) plan.Result {
+	m, fault := k.freshManager(ctx)
+	if fault != nil {
+		return plan.Failed(fault)
+	}
+	target, types, fault := k.resetTypes(ctx, m, "#Manager.Reset")
+	if fault != nil {
+		return plan.Failed(fault)
+	}
+	kind := "GracefulRestart"
+	if len(types) > 0 && !slices.Contains(types, kind) {
+		kind = "ForceRestart"
+		if !slices.Contains(types, kind) {
+			return plan.Failed(k.lacks(m, "way to be restarted; it takes "+strings.Join(types, ", ")))
+		}
+	}
+	k.shown.renew()
+	_, fault = k.ask(ctx, http.MethodPost, target, map[string]any{"ResetType": kind})
+	if fault != nil && !isCode(fault, plan.CodeBMCUnreachable) { // it may go down before it answers
+		return plan.Failed(fault)
+	}
+	k.tree = nil // whoever answers next has to prove that it is the same machine
+	return plan.Wait(restartPause/3, "the BMC was told to restart ("+kind+")", plan.Memo{memoRestart: now.Format(time.RFC3339Nano)})
+}
+
+// forgive lets the next look log in again after a refusal by a BMC that starts.
+func (k *conn) forgive() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refused, k.login.unproven = nil, 0
+}
+
+// ready reads what later steps need. An iDRAC answers long before its Lifecycle
+// Controller takes settings.
+func (k *conn) ready(ctx context.Context) *plan.Fault {
+	m, fault := k.freshManager(ctx)
+	if fault != nil {
+		return fault
+	}
+	if _, fault := k.ofManager(ctx, "NetworkProtocol"); fault != nil && !isCode(fault, plan.CodeBMCUnsupported) {
+		return fault
+	}
+	service := m.link("Links", "Oem", "Dell", "DellLCService")
+	if service == "" {
+		return nil
+	}
+	// It asks and changes nothing.
+	ans, fault := k.authorized(ctx, request{method: http.MethodPost, path: strings.TrimSuffix(resolve(service), "/") + "/Actions/DellLCService.GetRemoteServicesAPIStatus", body: map[string]any{}})
+	if fault == nil {
+		fault = k.judge(ans)
+	}
+	if fault != nil {
+		return unlessUnsupported(fault)
+	}
+	d, _ := parse(ans.path, "", ans.body)
+	for _, key := range []string{"LCStatus", "RTStatus", "Status"} {
+		if word := d.text(key); word != "" && word != "Ready" {
+			return k.refusal(plan.CodeBMCBusy, ans, "the Lifecycle Controller of %s is not ready: %s is %s", k.device, key, word)
+		}
+	}
+	return nil
+}
