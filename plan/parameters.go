@@ -13,6 +13,7 @@ type Parameters struct {
 	ForceInspection    bool // inspect again although there is an inventory
 	ClearMaintenance   bool // clear maintenance that somebody else set
 	RewriteCredentials bool // write the BMC's credential into Ironic again, whatever version is there
+	ForceBMCRestart    bool // restart the BMC before anything is set on it
 	MaxAttempts        int  // attempts at inspection and cleaning; 0: as the site says
 }
 
@@ -23,6 +24,7 @@ const (
 	paramForceInspection    = "force_inspection"
 	paramClearMaintenance   = "clear_maintenance"
 	paramRewriteCredentials = "rewrite_credentials"
+	paramForceBMCRestart    = "force_bmc_restart"
 	paramMaxAttempts        = "max_attempts"
 )
 
@@ -38,6 +40,7 @@ func (p Parameters) Record() map[string]string {
 	flag(paramForceInspection, p.ForceInspection, "true")
 	flag(paramClearMaintenance, p.ClearMaintenance, "true")
 	flag(paramRewriteCredentials, p.RewriteCredentials, "true")
+	flag(paramForceBMCRestart, p.ForceBMCRestart, "true")
 	flag(paramMaxAttempts, p.MaxAttempts > 0, strconv.Itoa(p.MaxAttempts))
 	if len(out) == 0 {
 		return nil
@@ -60,6 +63,8 @@ func ParseParameters(record map[string]string) (Parameters, error) {
 			p.ClearMaintenance = value == "true"
 		case paramRewriteCredentials:
 			p.RewriteCredentials = value == "true"
+		case paramForceBMCRestart:
+			p.ForceBMCRestart = value == "true"
 		case paramMaxAttempts:
 			p.MaxAttempts, err = strconv.Atoi(value)
 		default:

@@ -19,6 +19,7 @@ func (f *parameterFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.runInspection, "run-inspection", true, "=false: no inspection, and no verification of the hardware before cleaning")
 	cmd.Flags().BoolVar(&f.params.ForceInspection, "force-inspection", false, "inspect again although Ironic has an inventory")
 	cmd.Flags().IntVar(&f.params.MaxAttempts, "max-attempts", 0, "attempts at inspection and at cleaning (default: attempts of the ironic block)")
+	cmd.Flags().BoolVar(&f.params.ForceBMCRestart, "force-bmc-restart", false, "restart the BMC before anything is set on it")
 	cmd.Flags().BoolVar(&f.params.ClearMaintenance, "clear-maintenance", false, "clear maintenance that somebody else set on the node")
 	cmd.Flags().BoolVar(&f.params.RewriteCredentials, "rewrite-credentials", false, "write the BMC's credential into Ironic again, whatever version is recorded there")
 }

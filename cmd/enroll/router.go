@@ -17,7 +17,7 @@ type systemProvider interface {
 // router sends each resource and step to the provider of its system.
 type router struct {
 	systems map[string]systemProvider // by system, or by kind where another serves one kind of it
-	owner   providers.Owner // nil: no Ironic, nothing can be owned
+	owner   providers.Owner           // nil: no Ironic, nothing can be owned
 }
 
 // Read asks every system at once for its part.

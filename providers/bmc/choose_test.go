@@ -104,7 +104,7 @@ func TestChoosesSystemAndManager(t *testing.T) {
 			w := newWorld(t)
 			tc.resources["/redfish/v1"] = root
 			tree(t, w, tc.resources)
-			snap := w.client.Read(t.Context(), w.scope, plan.Desired(w.scope, bmc.Kinds(bmc.Operator{})))
+			snap := w.client.Read(t.Context(), w.scope, plan.Desired(w.scope, bmc.Kinds()))
 			for kind, want := range map[string]string{"credential": tc.want, "hostname": tc.hostname} {
 				live := w.live(snap, kind)
 				got := plan.Text(live.Value, "HostName")
@@ -127,7 +127,7 @@ func TestNoRedfish(t *testing.T) {
 		if body == "" {
 			tree(t, w, map[string]string{})
 		}
-		live := w.live(w.client.Read(t.Context(), w.scope, plan.Desired(w.scope, bmc.Kinds(bmc.Operator{}))), "credential")
+		live := w.live(w.client.Read(t.Context(), w.scope, plan.Desired(w.scope, bmc.Kinds())), "credential")
 		if live.Presence != plan.Unreadable || live.Fault.Code != plan.CodeBMCProtocol || live.Fault.Evidence["path"] != "/redfish/v1/" {
 			t.Errorf("%q: %s %s", body, live.Presence, faultText(live.Fault))
 		}

@@ -74,7 +74,7 @@ func New(settings plan.BMCSettings, credentials Credentials, opts Options) (*Cli
 		opts.DialContext = (&net.Dialer{Timeout: min(10*time.Second, settings.Timeout)}).DialContext
 	}
 	c := &Client{settings: settings, credentials: credentials, opt: opts, trust: trust, facets: map[string]facet{}, conns: map[string]*conn{}}
-	for _, f := range facets(Operator{}) {
+	for _, f := range facets() {
 		c.facets[f.kind.Name] = f
 	}
 	return c, nil

@@ -205,8 +205,8 @@ func TestNotConfigured(t *testing.T) {
 	w.scope.Site.ConfigureBMC = true
 	w.scope.Targets[0].Intent.Frontend = nil
 	w.scope.Targets[0].Settings.NTPServers = nil
-	if n := len(w.read()); n != 2 {
-		t.Errorf("%d resources, want login and host name", n)
+	if n := len(w.read()); n != 3 {
+		t.Errorf("%d resources, want login, restart and host name", n)
 	}
 	w.close()
 }

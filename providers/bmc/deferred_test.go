@@ -11,7 +11,7 @@ import (
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
 )
 
-func resources(w *world) []plan.Resource { return plan.Desired(w.scope, bmc.Kinds(bmc.Operator{})) }
+func resources(w *world) []plan.Resource { return plan.Desired(w.scope, bmc.Kinds()) }
 
 // dhcp is a stand-in for the step that makes a BMC reachable.
 func dhcp() plan.Kind {
@@ -36,7 +36,7 @@ func TestNotReachableYet(t *testing.T) {
 		t.Errorf("alone: %s %s %+v", alone.Devices[0].Verdict, steps(alone), alone.Diagnostics)
 	}
 	snap[w.scope.Targets[0].Address("dhcp", "reservation", "")] = plan.LiveAbsent()
-	p := plan.Build(plan.Input{Scope: w.scope, Kinds: append(bmc.Kinds(bmc.Operator{}), dhcp()), World: snap})
+	p := plan.Build(plan.Input{Scope: w.scope, Kinds: append(bmc.Kinds(), dhcp()), World: snap})
 	want := "create dhcp.reservation absent\nverify bmc.credential not_reachable\nupdate bmc.hostname not_reachable\nupdate bmc.ntp not_reachable\nupdate bmc.boot_order not_reachable"
 	if got := steps(p); got != want {
 		t.Fatalf("steps:\n%s\nwant:\n%s", got, want)
@@ -138,7 +138,7 @@ func TestFleet(t *testing.T) {
 	for _, live := range snap {
 		count[live.Presence]++
 	}
-	if len(snap) != 5*n || count[plan.Unreachable] != 5 || count[plan.Unreadable] != 5 || count[plan.Present] != 5*(n-2) {
+	if len(snap) != 6*n || count[plan.Unreachable] != 6 || count[plan.Unreadable] != 6 || count[plan.Present]+count[plan.Unsupported] != 6*(n-2) {
 		t.Errorf("%d answers: %v", len(snap), count)
 	}
 	if got, seen := w.client.Requests(), len(w.fleet.Recorder().Records()); got != seen+1 { // one found nobody

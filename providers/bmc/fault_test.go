@@ -91,7 +91,7 @@ func readUnderFault(t *testing.T, vendor string, m bmctest.Machine, kind exchang
 	for a, live := range snap {
 		checkLive(t, vendor, kind, at, a, live)
 	}
-	if len(snap) != 5 {
+	if len(snap) != 6 {
 		t.Errorf("%d answers", len(snap))
 	}
 	w.close()

@@ -117,11 +117,11 @@ func (w *world) connect() {
 }
 
 func (w *world) read() plan.Snapshot {
-	return w.client.Read(context.Background(), w.scope, plan.Desired(w.scope, bmc.Kinds(bmc.Operator{})))
+	return w.client.Read(context.Background(), w.scope, plan.Desired(w.scope, bmc.Kinds()))
 }
 
 func (w *world) build(snap plan.Snapshot) *plan.Plan {
-	return plan.Build(plan.Input{Scope: w.scope, Kinds: bmc.Kinds(bmc.Operator{}), World: snap})
+	return plan.Build(plan.Input{Scope: w.scope, Kinds: bmc.Kinds(), World: snap})
 }
 
 func (w *world) live(snap plan.Snapshot, kind string) plan.Live {

@@ -23,21 +23,16 @@ type facet struct {
 }
 
 // facets are all kinds of this package, in the order in which their steps run.
-func facets(o Operator) []facet {
+func facets() []facet {
 	return []facet{
-		credentialFacet(), resetFacet(o.ForceRestart), hostnameFacet(), networkFacet(), ntpFacet(), syslogFacet(), virtualMediaFacet(), biosFacet(), bootOrderFacet(), linkFacet(), securityFacet(),
+		credentialFacet(), resetFacet(), hostnameFacet(), networkFacet(), ntpFacet(), syslogFacet(), virtualMediaFacet(), biosFacet(), bootOrderFacet(), linkFacet(), securityFacet(),
 	}
 }
 
-// Operator are the wishes of who starts a run.
-type Operator struct {
-	ForceRestart bool // --force-bmc-restart: every BMC is restarted first
-}
-
 // Kinds are the settings of a BMC that enroll keeps.
-func Kinds(o Operator) []plan.Kind {
+func Kinds() []plan.Kind {
 	var out []plan.Kind
-	for _, f := range facets(o) {
+	for _, f := range facets() {
 		out = append(out, f.kind)
 	}
 	return out

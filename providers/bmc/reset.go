@@ -11,33 +11,32 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// ParameterForceRestart is the operator parameter that asks for a reset of every
-// BMC, as plans record it.
-const ParameterForceRestart = "force_bmc_restart"
-
 const resetBudget = 30 * time.Minute
 
-func resetFacet(forced bool) facet {
-	return facet{kind: resetKind(forced), read: readReset, run: runReset}
+func resetFacet() facet {
+	return facet{kind: resetKind(), read: readReset, run: runReset}
 }
 
 // resetKind restarts the BMC when the operator asks for it. It comes after the
 // login was proven and before anything is set.
-func resetKind(forced bool) plan.Kind {
+func resetKind() plan.Kind {
 	return plan.Kind{
 		Name: "bmc.reset", Phase: plan.PhaseBMC, Second: true,
 		Doc: "The BMC is restarted, when the operator asks for it.",
 		Want: func(t *plan.Target) []plan.Resource {
-			if !configured(t) || !forced {
+			if !configured(t) {
 				return nil
 			}
 			return []plan.Resource{{
 				Address: t.Address("bmc", "reset", ""),
 				Want:    plan.Obj(map[string]plan.Value{"Restarted": plan.Bool(true)}),
-				From:    from("--force-bmc-restart"), Effects: []plan.Effect{plan.EffectBMCReset}, Budget: plan.Duration(resetBudget),
+				Effects: []plan.Effect{plan.EffectBMCReset}, Budget: plan.Duration(resetBudget),
 			}}
 		},
 		Decide: func(d plan.Decision) plan.Verdict {
+			if !d.Scope.Parameters.ForceBMCRestart {
+				return plan.Nothing()
+			}
 			v := plan.Compare(d)
 			if v.Step != nil {
 				v.Step.Action, v.Step.Reason, v.Step.Because = plan.ActionRun, plan.ReasonForced, []string{"--force-bmc-restart"}
@@ -50,11 +49,11 @@ func resetKind(forced bool) plan.Kind {
 // readReset tells whether this run has restarted the BMC. No BMC knows who asked
 // for its last restart.
 func readReset(ctx context.Context, k *conn, _ *plan.Target, _ plan.Value) (plan.Value, evidence, *plan.Fault) {
-	m, fault := k.freshManager(ctx)
+	m, fault := k.manager(ctx)
 	if fault != nil {
 		return plan.Null, nil, fault
 	}
-	return plan.Obj(map[string]plan.Value{"Restarted": plan.Bool(k.restarted)}), evidence{"url": k.base + m.path, "last_reset": m.text("LastResetTime")}, nil
+	return plan.Obj(map[string]plan.Value{"Restarted": plan.Bool(k.restarted)}), evidence{"url": k.base + m.path}, nil
 }
 
 // What a reset of a BMC remembers between two looks.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
-	"github.com/enroll-dev/enroll/providers/bmc"
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
 	"github.com/enroll-dev/enroll/providers/exchange"
 )
@@ -21,9 +20,8 @@ func forced(t *testing.T, vendor string, change ...func(*bmctest.Machine)) (*wor
 		m.Profile.RestartTime, m.Profile.WarmupTime = 2*time.Minute, time.Minute
 	})...)
 	w.scope.Site.BMC.BIOS = nil
-	kinds := bmc.Kinds(bmc.Operator{ForceRestart: true})
-	snap := w.client.Read(context.Background(), w.scope, plan.Desired(w.scope, kinds))
-	return w, c, plan.Build(plan.Input{Scope: w.scope, Kinds: kinds, World: snap})
+	w.scope.Parameters.ForceBMCRestart = true
+	return w, c, w.build(w.read())
 }
 
 // A restart is asked for once, waited for until the BMC is ready twice, and no

@@ -101,7 +101,7 @@ func TestRealSamples(t *testing.T) {
 				Settings: plan.Settings{Hostname: "x", NTPServers: []string{"y"}},
 			}}
 			w.connect()
-			snap := w.client.Read(t.Context(), w.scope, plan.Desired(w.scope, bmc.Kinds(bmc.Operator{})))
+			snap := w.client.Read(t.Context(), w.scope, plan.Desired(w.scope, bmc.Kinds()))
 			for kind, want := range map[string]plan.Presence{"credential": present, "hostname": tc.hostname, "ntp": tc.ntp} {
 				if live := w.live(snap, kind); live.Presence != want {
 					t.Errorf("%s: %s %s", kind, live.Presence, faultText(live.Fault))
@@ -120,7 +120,7 @@ func TestRealSamples(t *testing.T) {
 			if tc.serial != "" {
 				w.scope.Targets[0].Intent.Serial = "OTHER"
 				w.connect()
-				if live := w.live(w.client.Read(t.Context(), w.scope, plan.Desired(w.scope, bmc.Kinds(bmc.Operator{}))), "credential"); live.Fault == nil || live.Fault.Code != plan.CodeBMCIdentity {
+				if live := w.live(w.client.Read(t.Context(), w.scope, plan.Desired(w.scope, bmc.Kinds())), "credential"); live.Fault == nil || live.Fault.Code != plan.CodeBMCIdentity {
 					t.Errorf("another serial: %s %s", live.Presence, faultText(live.Fault))
 				}
 			}

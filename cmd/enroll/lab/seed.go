@@ -18,6 +18,7 @@ func (l *Lab) seed() {
 	l.Vault.Put("ssh-config-dhcp", map[string]string{"private_key": string(l.DHCP.IdentityPEM), "known_hosts": string(l.DHCP.KnownHosts)})
 	for _, h := range l.Hosts {
 		b := l.BMC.Add(h.machine())
+		b.RestrictTo(1) // as the integrator has set it
 		l.bmcs[h.Name] = b
 		l.Vault.Put("bmc-"+h.Name, map[string]string{"username": "root", "password": h.Password})
 		l.NetBox.AddDevice(h.record(b.URL))

@@ -242,13 +242,13 @@ func (s service) provider(t *testing.T) {
 		},
 		Settings: plan.Settings{Hostname: "machine-bmc", NTPServers: []string{"ntp1.example.org"}},
 	}}}
-	wanted := map[string]bool{"credential": true, "hostname": s.has("settings"), "ntp": s.has("settings"), "boot_order": s.has("boot") && !s.foreignOrder, "link": true}
+	wanted := map[string]bool{"credential": true, "hostname": s.has("settings"), "ntp": s.has("settings"), "boot_order": s.has("boot") && !s.foreignOrder, "link": true, "reset": true}
 	for _, password := range []string{s.password, "wrong"} {
 		client, err := bmc.New(*site.BMC, fixed{s.user, password}, bmc.Options{Now: time.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for a, live := range client.Read(t.Context(), scope, plan.Desired(scope, bmc.Kinds(bmc.Operator{}))) {
+		for a, live := range client.Read(t.Context(), scope, plan.Desired(scope, bmc.Kinds())) {
 			want := plan.Unsupported
 			switch {
 			case password == "wrong":
