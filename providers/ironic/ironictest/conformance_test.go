@@ -174,9 +174,9 @@ func exchanges() []exchange {
 		{name: "delete", method: "DELETE", path: "/v1/nodes/{b}", status: 204},
 		{name: "delete again", method: "DELETE", path: "/v1/nodes/{b}", status: 404, words: "Node {b} could not be found."},
 		{name: "its ports are gone", path: "/v1/ports?address={m3}", status: 200, fields: fields{"ports": []any{}}},
-		{name: "driver, with the old interfaces", method: "PATCH", path: "/v1/nodes/{a}", body: `[{"op": "add", "path": "/driver", "value": "ipmi"}]`, status: 400, words: "is not supported by hardware type"},
-		{name: "driver, with its own", method: "PATCH", path: "/v1/nodes/{a}?reset_interfaces=True", body: `[{"op": "add", "path": "/driver", "value": "ipmi"}, {"op": "add", "path": "/driver_info/ipmi_address", "value": "192.0.2.9"}, {"op": "add", "path": "/driver_info/ipmi_password", "value": "s"}, {"op": "add", "path": "/raid_interface", "value": "agent"}]`,
-			status: 200, fields: fields{"driver": "ipmi", "power_interface": "ipmitool", "management_interface": "ipmitool", "raid_interface": "agent", "driver_info.ipmi_password": "******"}},
+		{name: "driver, with the old interfaces", method: "PATCH", path: "/v1/nodes/{a}", body: `[{"op": "add", "path": "/driver", "value": "redfish"}]`, status: 400, words: "is not supported by hardware type"},
+		{name: "driver, with its own", method: "PATCH", path: "/v1/nodes/{a}?reset_interfaces=True", body: `[{"op": "add", "path": "/driver", "value": "redfish"}, {"op": "add", "path": "/driver_info/redfish_password", "value": "s"}, {"op": "add", "path": "/raid_interface", "value": "agent"}]`,
+			status: 200, fields: fields{"driver": "redfish", "power_interface": "redfish", "management_interface": "redfish", "raid_interface": "agent", "driver_info.redfish_password": "******"}},
 		{name: "delete the first", method: "DELETE", path: "/v1/nodes/{a}", status: 204},
 	}
 }
