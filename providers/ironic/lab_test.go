@@ -147,6 +147,7 @@ func (l *lab) remove(endpoint, name string) {
 			return
 		}
 		send(http.MethodPut, "/states/provision", `{"target": "abort"}`)
+		send(http.MethodPut, "/states/provision", `{"target": "manage"}`) // a failed node cannot be deleted
 		time.Sleep(100 * time.Millisecond)
 	}
 	l.t.Errorf("node %s is left behind", name)

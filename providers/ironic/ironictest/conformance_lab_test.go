@@ -36,6 +36,7 @@ func (s *suite) remove(name string) {
 		}
 		s.send(exchange{method: http.MethodPatch, path: path, body: `[{"op": "remove", "path": "/instance_uuid"}]`})
 		s.send(exchange{method: http.MethodPut, path: path + "/states/provision", body: `{"target": "abort"}`})
+		s.send(exchange{method: http.MethodPut, path: path + "/states/provision", body: `{"target": "manage"}`}) // a failed node cannot be deleted
 		time.Sleep(100 * time.Millisecond)
 	}
 	s.t.Errorf("node %s is left behind", s.fill(name))

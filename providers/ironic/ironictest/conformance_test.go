@@ -144,6 +144,7 @@ func exchanges() []exchange {
 		{name: "interface in inspect failed", method: "PATCH", path: "/v1/nodes/{a}", body: `[{"op": "replace", "path": "/raid_interface", "value": "no-raid"}]`, status: 409, words: "can not have raid_interface updated unless it is in one of allowed"},
 		{name: "link in inspect failed", method: "PATCH", path: "/v1/ports/{q}", body: `[{"op": "replace", "path": "/local_link_connection/port_id", "value": "swp9"}]`, status: 409, words: "can not have any connectivity attributes"},
 		{name: "properties in inspect failed", method: "PATCH", path: "/v1/nodes/{a}", body: `[{"op": "add", "path": "/properties/x", "value": "1"}]`, status: 200, fields: fields{"properties.x": "1"}},
+		{name: "delete in inspect failed", method: "DELETE", path: "/v1/nodes/{a}", status: 409, words: "Can not delete node \"{A}\" while it is in provision state \"inspect failed\"."},
 		verb("recover", "{a}", "manage", 202, ""),
 		{name: "recovered, without a finished inspection", path: "/v1/nodes/{a}", status: 200, until: true, fields: fields{"provision_state": "manageable", "reservation": nil, "inspection_finished_at": nil}},
 

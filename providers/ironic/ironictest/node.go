@@ -371,10 +371,10 @@ func (r *request) deleteNode(n *simNode) answer {
 		return locked(n)
 	}
 	switch n.state() { //nolint:exhaustive // the states in which a node may go
-	case plan.StateEnroll, plan.StateManageable, plan.StateAvailable, plan.StateInspectFailed, plan.StateCleanFailed, plan.StateError, plan.StateAdoptFailed:
+	case plan.StateEnroll, plan.StateManageable, plan.StateAvailable, plan.StateAdoptFailed:
 	default:
 		if !n.fields["maintenance"].(bool) {
-			return fault(http.StatusBadRequest, "Can not delete node \"%s\" while it is in provision state \"%s\". Valid provision states to perform deletion are: \"available\", \"manageable\", \"enroll\", \"adopt failed\", \"clean failed\", \"error\", \"inspect failed\". To delete the node put it in maintenance or in a valid state.", n.uuid(), n.state())
+			return fault(http.StatusConflict, "Can not delete node \"%s\" while it is in provision state \"%s\". Valid provision states to perform deletion are: \"('manageable', 'enroll', 'adopt failed', 'available')\", or set the node into maintenance mode", n.uuid(), n.state())
 		}
 	}
 	s := r.server
