@@ -177,7 +177,7 @@ func TestDriverSwitch(t *testing.T) {
 	for n, s := range p.Steps {
 		at[s.Address.Local()] = n
 	}
-	if !(at["check.lldp[eth1]"] < at["ironic.driver"] && at["ironic.driver"] < at["ironic.provision[provide]"]) {
+	if at["check.lldp[eth1]"] >= at["ironic.driver"] || at["ironic.driver"] >= at["ironic.provision[provide]"] {
 		t.Fatalf("plan %v", shown(p))
 	}
 	if faults := l.apply(p); len(faults) != 0 {

@@ -40,8 +40,6 @@ func (c *Client) newRecord(device string, version string) record {
 	return record{Item: ref.Item, Field: ref.Field, Version: version, Written: c.now().UTC().Format(time.RFC3339Nano)}
 }
 
-const credentialStep = systemIronic + "." + kindCredential
-
 // newer begins a wanted value that only something written after the plan can have.
 const newer = "newer than "
 

@@ -235,7 +235,7 @@ func (c *Client) runProvision(ctx context.Context, r run) plan.Result {
 		return carrying(again(r.memo, progress(n), true), r.memo)
 	case n.ProvisionState == w.target && w.verb != keyInspect:
 		return r.arrived(n, sent)
-	case n.ProvisionState == w.target && !(r.forced() && !sent):
+	case n.ProvisionState == w.target && (sent || !r.forced()):
 		inv, f := r.service.inventory(ctx, n)
 		if f != nil {
 			return plan.Failed(f)

@@ -33,8 +33,8 @@ type walk struct {
 const absent plan.ProvisionState = ""
 
 // walks is the whole state table of this package, one column for each leg. The
-// legality of the verbs is Ironic's; that deploy failed and error are left to people is the
-// reference's rule.
+// legality of the verbs is Ironic's; that deploy failed and error are left to
+// people is the reference's rule.
 func walks() map[string]walk {
 	manage, inspect, provide := map[plan.ProvisionState]move{}, map[plan.ProvisionState]move{}, map[plan.ProvisionState]move{}
 	row := func(s plan.ProvisionState, m, i, p move) { manage[s], inspect[s], provide[s] = m, i, p }
