@@ -108,9 +108,9 @@ func TestFaultsWhileConverging(t *testing.T) {
 		w.close()
 		total, resets := len(w.fleet.Recorder().Records()), w.bmcs[0].Resets()
 		all := hits()
-		// Every fifth exchange: 5 and 8 have no common divisor, so that each fault hits
+		// Every 11th exchange: 11 and 8 have no common divisor, so that each fault hits
 		// everywhere.
-		for at := 1; at <= total; at += 5 {
+		for at := 1; at <= total; at += 11 {
 			hit := all[at%len(all)]
 			hit.At = at
 			t.Run(vendor+" "+strconv.Itoa(at)+" "+string(hit.Kind)+" "+strconv.Itoa(hit.Status), func(t *testing.T) {
