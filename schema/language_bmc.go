@@ -126,7 +126,7 @@ func vendorBlock(name, family, attributesDoc string, more ...attribute) *block {
 		name: name, since: version01,
 		doc: "Settings of " + family + " only.",
 		attrs: []attribute{
-			{name: "restrict_boot", typ: boolType, unused: true, fallbackDoc: "`bmc.restrict_boot`", example: "false", since: version01,
+			{name: "restrict_boot", typ: boolType, fallbackDoc: "`bmc.restrict_boot`", example: "false", since: version01,
 				doc: "Whether the host boots from the network over its provisioning NIC only.", effect: "bmc.boot_order"},
 		},
 	}
