@@ -145,8 +145,8 @@ func (p *Plan) CheckSelection() error {
 	if len(p.Scope.Unmet) == 0 {
 		return nil
 	}
-	return fmt.Errorf("--target %s and --exclude %s leave nothing: every step that the one asks for is taken out by the other, or comes after one that is",
-		strings.Join(p.Scope.Unmet, " --target "), strings.Join(p.Scope.Excludes, " --exclude "))
+	return fmt.Errorf("%s without %s leaves nothing: every step that the one asks for is taken out by the other, or comes after one that is",
+		strings.Join(p.Scope.Unmet, " or "), strings.Join(p.Scope.Excludes, " and "))
 }
 
 // link tells each check after which step it runs.

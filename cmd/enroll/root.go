@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/enroll-dev/enroll/cmd/enroll/view"
 	"github.com/enroll-dev/enroll/plan"
@@ -45,9 +48,12 @@ func run(ctx context.Context, args []string, s *sys) int {
 	root.SetErr(s.stderr)
 	root.SetIn(s.stdin)
 	err := safely(func() error { return root.ExecuteContext(ctx) })
+	if lost := out.Flush(); err == nil {
+		err = lost
+	}
 	a.report(err)
-	if flushErr := errors.Join(out.Flush(), errOut.Flush()); flushErr != nil && err == nil {
-		err = flushErr
+	if lost := errOut.Flush(); err == nil {
+		err = lost
 	}
 	return exitCode(err)
 }
@@ -98,7 +104,12 @@ func (a *app) root() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkVars() }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkGiven(cmd.Flags()); err != nil {
+			return err
+		}
+		return a.checkVars()
+	}
 	root.Version = version
 	root.PersistentFlags().StringVar(&a.siteDir, "site", a.defaultSite(), "folder of the site's HCL files (default $ENROLL_SITE, else the current folder)")
 	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site files; also ENROLL_VAR_NAME")
@@ -111,6 +122,26 @@ func (a *app) root() *cobra.Command {
 		a.backfillCommand(), a.labCommand(), a.versionCommand(),
 	)
 	return root
+}
+
+// checkGiven refuses flags that are given without a value. In a script that is a
+// variable which nobody set: --rack "$RACK" would be the whole site, and --expect
+// "$(cat FILE)" no approval at all.
+func checkGiven(flags *pflag.FlagSet) error {
+	var without []string
+	flags.Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		if len(values) == 0 || slices.Contains(values, "") {
+			without = append(without, "--"+f.Name)
+		}
+	})
+	if len(without) == 0 {
+		return nil
+	}
+	return usageError{fmt.Errorf("a flag is given without a value: %s; give it one, or leave it out", strings.Join(without, ", "))}
 }
 
 func (a *app) defaultSite() string {

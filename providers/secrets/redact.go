@@ -162,7 +162,8 @@ type RedactingWriter struct {
 	mu       sync.Mutex
 	to       io.Writer
 	held     []byte
-	inside   int // how many bytes of held still belong to a secret that was replaced
+	inside   int   // how many bytes of held still belong to a secret that was replaced
+	lost     error // of the first write that failed
 }
 
 // Write takes all of p unless the writer behind fails.
@@ -176,11 +177,13 @@ func (w *RedactingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what was held back.
+// Flush writes what was held back. The error is that of the first write that
+// failed, now or before: who prints line by line looks at the end only.
 func (w *RedactingWriter) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.pass(atEnd)
+	_ = w.pass(atEnd) // is in lost
+	return w.lost
 }
 
 func (w *RedactingWriter) pass(end ending) error {
@@ -190,5 +193,8 @@ func (w *RedactingWriter) pass(end ending) error {
 		return nil
 	}
 	_, err := w.to.Write(out)
+	if w.lost == nil {
+		w.lost = err
+	}
 	return err
 }

@@ -243,6 +243,9 @@ func TestWriteFails(t *testing.T) {
 	if n, err := w.Write([]byte("x")); n != 0 || err == nil {
 		t.Error(n, err)
 	}
+	if err := w.Flush(); err == nil {
+		t.Error("a write failed, and the end does not tell")
+	}
 }
 
 // TestRedactConcurrently is for the race detector.
