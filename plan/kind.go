@@ -49,6 +49,8 @@ type Kind struct {
 	Decide func(d Decision) Verdict
 	// Doc says in one line what the kind is, for explain and generated pages.
 	Doc string
+	// Key is that of the kind's only resource, where several kinds share a name.
+	Key string
 }
 
 // Resource is one thing with a wanted value in one system.

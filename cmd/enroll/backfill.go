@@ -270,6 +270,9 @@ func (a *app) printBackfill(b *backfill, format string) error {
 		verb = "set"
 	}
 	s := b.Summary
+	if !b.Applied && s.Set > 0 {
+		fmt.Fprintln(a.sys.stdout, "Nothing was written; --apply records what is to be set.")
+	}
 	_, err := fmt.Fprintf(a.sys.stdout, "Backfill: %s, %d %s, %d kept equal, %d kept different, %d unresolvable, %d failed.\n",
 		counted(s.Devices, "device", "devices"), s.Set-s.Failed, verb, s.KeptEqual, s.KeptDifferent, s.Unresolvable, s.Failed)
 	return err

@@ -37,7 +37,7 @@ func TestBackfillPlatformClass(t *testing.T) {
 			`! gpu-003  kept different  OTHER\u{1b}[31m_01 (warning: its data comes to H200_LABM1_NORDMA_01)` + "\n",
 			"✗ gpu-004  unresolvable    gpu-004 has no platform class: custom field gpu_type of its device type is empty\n",
 			"PLATFORM_CLASS_UNRESOLVABLE", "/dcim/device-types/", "gpu_type is filled in for 1 of 2 device types with GPUs.\n  missing: Lab m2, 1 device, http",
-			"Backfill: 4 devices, 1 to set, 1 kept equal, 1 kept different, 1 unresolvable, 0 failed.\n",
+			"\nNothing was written; --apply records what is to be set.\nBackfill: 4 devices, 1 to set, 1 kept equal, 1 kept different, 1 unresolvable, 0 failed.\n",
 		}},
 		{"--device gpu-001", exitDone, 0, []string{"Backfill: 1 device, 1 to set,"}},
 		{"--device gpu-001 --detailed-exitcode", exitChanges, 0, []string{"+ gpu-001"}},

@@ -243,7 +243,7 @@ func fromPlan(p *plan.Plan, at plan.Address) view.Explanation {
 func kindDoc(at plan.Address) string {
 	for _, kinds := range [][]plan.Kind{netbox.Kinds(), dhcp.Kinds(), bmc.Kinds(), ironic.Kinds()} {
 		for _, k := range kinds {
-			if k.Name == at.KindName() || k.Name == at.Local() {
+			if k.Name == at.Local() || k.Name == at.KindName() && (k.Key == "" || k.Key == at.Key) {
 				return k.Doc
 			}
 		}

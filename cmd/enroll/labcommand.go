@@ -56,7 +56,7 @@ func (a *app) labScenariosCommand() *cobra.Command {
 		Use: "scenarios", Short: "List the scenarios of the lab", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			for _, s := range lab.Scenarios() {
-				if _, err := fmt.Fprintf(a.sys.stdout, "%-10s %s\n", s.Name, s.Doc); err != nil {
+				if _, err := fmt.Fprintf(a.sys.stdout, "%-11s %s\n", s.Name, s.Doc); err != nil {
 					return err
 				}
 			}

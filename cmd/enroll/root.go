@@ -47,11 +47,15 @@ func run(ctx context.Context, args []string, s *sys) int {
 	root.SetOut(s.stdout)
 	root.SetErr(s.stderr)
 	root.SetIn(s.stdin)
-	err := safely(func() error { return root.ExecuteContext(ctx) })
+	command := root
+	err := safely(func() (err error) {
+		command, err = root.ExecuteContextC(ctx)
+		return err
+	})
 	if lost := out.Flush(); err == nil {
 		err = lost
 	}
-	a.report(err)
+	a.report(err, command.CommandPath())
 	if lost := errOut.Flush(); err == nil {
 		err = lost
 	}
@@ -69,8 +73,9 @@ func safely(f func() error) (err error) {
 	return f()
 }
 
-// report prints an error that no command has printed yet.
-func (a *app) report(err error) {
+// report prints an error that no command has printed yet. The command's help is
+// the way out of a wrong usage.
+func (a *app) report(err error, command string) {
 	var status exitStatus
 	if err == nil || errors.As(err, &status) {
 		return
@@ -83,7 +88,7 @@ func (a *app) report(err error) {
 	fmt.Fprintf(a.sys.stderr, "enroll: %s\n", view.Clean(err.Error()))
 	var usage usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(a.sys.stderr, "Run `enroll --help` for the commands and their flags.\n")
+		fmt.Fprintf(a.sys.stderr, "Run `%s --help` for the usage.\n", command)
 	}
 }
 
@@ -111,7 +116,7 @@ func (a *app) root() *cobra.Command {
 		return a.checkVars()
 	}
 	root.Version = version
-	root.PersistentFlags().StringVar(&a.siteDir, "site", a.defaultSite(), "folder of the site's HCL files (default $ENROLL_SITE, else the current folder)")
+	root.PersistentFlags().StringVar(&a.siteDir, "site", a.defaultSite(), "folder of the site's HCL files; also ENROLL_SITE")
 	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site files; also ENROLL_VAR_NAME")
 	root.PersistentFlags().StringArrayVar(&a.varFiles, "var-file", nil, "file of lines NAME = VALUE (or .json) with values of variables; --var wins over it")
 	_ = root.RegisterFlagCompletionFunc("site", completeSites) // the flag exists

@@ -23,6 +23,7 @@ func provisionKind(key string, phase plan.Phase, doc string) plan.Kind {
 	w := walks()[key]
 	return plan.Kind{
 		Name:  "ironic.provision",
+		Key:   key,
 		Phase: phase,
 		Want: func(t *plan.Target) []plan.Resource {
 			if !enrols(t) {

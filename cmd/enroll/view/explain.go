@@ -33,7 +33,7 @@ func Explain(w io.Writer, e Explanation, o TextOptions) error {
 	t := &textWriter{o: o}
 	t.f("%s\n", t.bold(Clean(e.Address.String())))
 	if e.Doc != "" {
-		t.f("  %s\n", strings.ToUpper(e.Doc[:1])+strings.TrimSuffix(e.Doc[1:], ".")+".")
+		t.prose("  ", strings.ToUpper(e.Doc[:1])+strings.TrimSuffix(e.Doc[1:], ".")+".")
 	}
 	t.record(e)
 	t.compared(e)
@@ -47,7 +47,7 @@ func Explain(w io.Writer, e Explanation, o TextOptions) error {
 	}
 	t.f("  rule\n")
 	for _, line := range rules(e) {
-		t.f("    %s\n", Clean(line))
+		t.prose("    ", Clean(line))
 	}
 	t.verdicts(e)
 	_, err := io.WriteString(w, t.b.String())
@@ -81,7 +81,10 @@ func (t *textWriter) record(e Explanation) {
 func (t *textWriter) compared(e Explanation) {
 	want, live := leaves{}, leaves{}
 	want.value("", e.Want)
-	seen := e.Live.Presence == plan.Present
+	seen, unseen := e.Live.Presence == plan.Present, presence(e.Live.Presence)
+	if e.Step != nil && e.Step.BeforeUnknown {
+		unseen = "(cannot be seen yet)"
+	}
 	if seen {
 		live.value("", plan.Restrict(e.Live.Value, e.Want))
 	}
@@ -99,7 +102,7 @@ func (t *textWriter) compared(e Explanation) {
 		}
 		switch limit := t.room(nil); {
 		case !seen:
-			t.f("    ? %s\n        wanted  %s\n        live    %s\n", Clean(name), Clean(cut(wanted, limit)), presence(e.Live.Presence))
+			t.f("    ? %s\n        wanted  %s\n        live    %s\n", Clean(name), Clean(cut(wanted, limit)), unseen)
 		case slices.Contains(differ, path) && live[path].lines != nil && want[path].lines != nil:
 			t.f("    %s %s, from live (-) to wanted (+)\n", t.color(yellow, "≠"), Clean(name))
 			for _, l := range textDiff(live[path].lines, want[path].lines, limit) {

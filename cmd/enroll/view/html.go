@@ -77,7 +77,7 @@ func HTML(w io.Writer, p *plan.Plan) error {
 	}
 	for i, d := range p.Devices {
 		t.device(d, g)
-		h.fold(anchor(i), d.Name+": "+string(d.Verdict), t.taken(), len(p.Devices) < tableFrom && !unremarkable(d, g))
+		h.fold(anchor(i), d.Name+": "+verdict(d), t.taken(), len(p.Devices) < tableFrom && !unremarkable(d, g))
 	}
 	h.f("</body>\n</html>\n")
 	_, err := io.WriteString(w, h.b.String())
@@ -116,7 +116,7 @@ func (h *page) table(p *plan.Plan, g byDevice) {
 		if strings.HasPrefix(d.URL, "https://") || strings.HasPrefix(d.URL, "http://") {
 			name += " <a href=\"" + escape(d.URL) + "\" rel=\"noreferrer\">NetBox</a>"
 		}
-		cells := []string{name, escape(string(d.Verdict)), escape(d.Rack)}
+		cells := []string{name, escape(verdict(d)), escape(d.Rack)}
 		counts := symbols(d, g)
 		for _, system := range tableSystems {
 			cells = append(cells, escape(cell(counts[system])))

@@ -48,20 +48,27 @@ func Markdown(w io.Writer, p *plan.Plan, maxBytes int) error {
 	if text := section(g, plan.DevicePlan{}); text != "" {
 		folds = append(folds, fold("shared by the site", text))
 	}
-	quiet := 0
+	quiet, left := 0, 0
 	for _, d := range devices {
 		if unremarkable(d, g) {
-			quiet++
+			if d.LeftOut > 0 {
+				left++
+			} else {
+				quiet++
+			}
 			continue
 		}
 		rows = append(rows, fmt.Sprintf("| %s | %s | %d | %s |\n", link(d), verdictWords(d, g), len(g.steps[d.Name]), inline(effectSum(d.Effects))))
-		folds = append(folds, fold(d.Name+": "+string(d.Verdict), section(g, d)))
+		folds = append(folds, fold(d.Name+": "+verdict(d), section(g, d)))
 	}
 	if len(rows) > 1 {
 		f.take("devices", rows)
 	}
 	if quiet > 0 {
 		f.take("", []string{"\n" + plural(quiet, "device") + " as wanted.\n"})
+	}
+	if left > 0 {
+		f.take("", []string{"\n" + plural(left, "device") + " with all steps left out by the selection.\n"})
 	}
 	f.take("", []string{"\n"})
 	if racks := rackRows(p); len(p.Racks) > 1 && len(racks) > 1 {
@@ -164,16 +171,16 @@ func link(d plan.DevicePlan) string {
 func verdictWords(d plan.DevicePlan, g byDevice) string {
 	for _, f := range g.faults[d.Name] {
 		if f.Severity == plan.SeverityError {
-			return string(d.Verdict) + ", " + inline(string(f.Fault.Code))
+			return verdict(d) + ", " + inline(string(f.Fault.Code))
 		}
 	}
 	if d.Owned {
-		return string(d.Verdict) + ", owned"
+		return verdict(d) + ", owned"
 	}
 	if d.UpTo {
-		return string(d.Verdict) + ", up to"
+		return verdict(d) + ", up to"
 	}
-	return string(d.Verdict)
+	return verdict(d)
 }
 
 // inline makes foreign text harmless outside a code block: no HTML, no table

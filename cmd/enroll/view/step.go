@@ -20,7 +20,12 @@ func (t *textWriter) step(s *plan.Step) {
 	if s.Blocked != nil {
 		what = string(s.Action) + " " + blockWords(s.Blocked)
 	}
-	parts := []string{"  " + t.symbol(s) + " " + column(s.Address) + " " + Clean(what)}
+	lead := "  " + t.symbol(s) + " " + column(s.Address) + " "
+	if first, rest, ok := strings.Cut(Clean(what), ", "); ok && t.o.Width > 0 && visible(lead+what) > t.o.Width && visible(lead+first) < t.o.Width {
+		t.f("%s%s,\n", lead, first)
+		lead, what = "      ", rest
+	}
+	parts := []string{lead + Clean(what)}
 	if len(s.Effects) > 0 {
 		parts = append(parts, "["+t.color(effectColor(s), effects(s.Effects))+why(s)+"]")
 	}

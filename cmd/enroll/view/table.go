@@ -53,10 +53,14 @@ func cell(counts map[string]int) string {
 // for each rack.
 func (t *textWriter) table(p *plan.Plan, g byDevice) {
 	rows := [][]string{slices.Concat([]string{"device", "rack"}, tableSystems, effectHeads(), []string{""})}
-	quiet := []string{}
+	var quiet, left []string
 	for _, d := range p.Devices {
 		if unremarkable(d, g) {
-			quiet = append(quiet, Clean(d.Name))
+			if d.LeftOut > 0 {
+				left = append(left, Clean(d.Name))
+			} else {
+				quiet = append(quiet, Clean(d.Name))
+			}
 			continue
 		}
 		row := []string{Clean(d.Name), Clean(d.Rack)}
@@ -72,6 +76,9 @@ func (t *textWriter) table(p *plan.Plan, g byDevice) {
 	}
 	if len(quiet) > 0 {
 		t.f("\n= %s as wanted: %s\n", plural(len(quiet), "device"), list(quiet, 6))
+	}
+	if len(left) > 0 {
+		t.f("\n- %s with all steps left out by the selection: %s\n", plural(len(left), "device"), list(left, 6))
 	}
 	if racks := rackRows(p); len(p.Racks) > 1 && len(racks) > 1 {
 		t.f("\n")
@@ -120,6 +127,17 @@ func effectCells(sum map[plan.Effect]int) []string {
 	return out
 }
 
+// leftOut stands for "clean" where the selection leaves out all that would be done.
+const leftOut = "left out"
+
+// verdict is the word for what would be done to a device.
+func verdict(d plan.DevicePlan) string {
+	if d.Verdict == plan.VerdictClean && d.LeftOut > 0 {
+		return leftOut
+	}
+	return string(d.Verdict)
+}
+
 // says is what a row has to say beside its counts.
 func says(d plan.DevicePlan, g byDevice) string {
 	for _, f := range g.faults[d.Name] {
@@ -130,6 +148,8 @@ func says(d plan.DevicePlan, g byDevice) string {
 	switch {
 	case d.Owned:
 		return "owned"
+	case d.Verdict == plan.VerdictClean && d.LeftOut > 0:
+		return leftOut
 	case d.Verdict == plan.VerdictChanges && d.UpTo:
 		return "up to"
 	case d.Verdict == plan.VerdictChanges || d.Verdict == plan.VerdictClean:
@@ -138,7 +158,9 @@ func says(d plan.DevicePlan, g byDevice) string {
 	return string(d.Verdict)
 }
 
-// rows writes a table. Columns that are empty in all rows are left out.
+// rows writes a table. Columns that are empty in all rows are left out. Where the
+// terminal has little room they stand closer, and what the last one says goes
+// below its row.
 func (t *textWriter) rows(rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows[1:] {
@@ -148,15 +170,29 @@ func (t *textWriter) rows(rows [][]string) {
 			}
 		}
 	}
+	last, gap, full := len(widths)-1, 2, 0
+	for _, n := range widths[:last] {
+		if n > 0 {
+			full += n + gap
+		}
+	}
+	if t.o.Width > 0 && full-gap > t.o.Width {
+		gap = 1
+	}
 	for i, row := range rows {
 		line := ""
-		for c, text := range row {
+		for c, text := range row[:last] {
 			if widths[c] > 0 {
-				line += text + strings.Repeat(" ", widths[c]-visible(text)+2)
+				line += text + strings.Repeat(" ", widths[c]-visible(text)+gap)
 			}
 		}
-		if line = strings.TrimRight(line, " "); i == 0 {
-			line = t.bold(line)
+		switch end := row[last]; {
+		case i == 0:
+			line = t.bold(strings.TrimRight(line+end, " "))
+		case t.o.Width > 0 && end != "" && visible(line+end) > t.o.Width:
+			line = strings.TrimRight(line, " ") + "\n" + strings.Repeat(" ", 6) + end
+		default:
+			line = strings.TrimRight(line+end, " ")
 		}
 		t.f("%s\n", line)
 	}

@@ -35,7 +35,7 @@ func Text(w io.Writer, p *plan.Plan, o TextOptions) error {
 	}
 	t := &textWriter{o: o}
 	g := group(p)
-	t.f("Site %s, %s, by enroll %s, valid until %s\n", Clean(p.Scope.Site), plural(len(p.Devices), "device"), Clean(p.Tool.Version), p.Expires.UTC().Format(time.RFC3339))
+	t.joined(", ", "Site "+Clean(p.Scope.Site), plural(len(p.Devices), "device"), "by enroll "+Clean(p.Tool.Version), "valid until "+p.Expires.UTC().Format(time.RFC3339))
 	for _, line := range narrowed(p.Scope, o.Full) {
 		t.f("%s\n", line)
 	}
@@ -91,16 +91,35 @@ func (t *textWriter) joined(between string, list ...string) {
 	t.b.WriteString("\n")
 }
 
-// prose writes a sentence of ours, broken between words at the terminal's width.
-func (t *textWriter) prose(indent, text string) {
+// colored is prose in one colour.
+func (t *textWriter) colored(indent, c, text string) {
 	if t.o.Width == 0 {
-		t.f("%s%s\n", indent, text)
+		t.f("%s%s\n", indent, t.color(c, text))
 		return
 	}
 	for _, l := range Wrap(text, t.o.Width-len(indent)) {
-		t.f("%s%s\n", indent, l)
+		t.f("%s%s\n", indent, t.color(c, l))
 	}
 }
+
+// marked is a text behind a symbol, broken between words at the terminal's width;
+// it goes on below, indented.
+func (t *textWriter) marked(indent, symbol, text, c string) {
+	t.f("%s%s ", indent, t.color(c, symbol))
+	if t.o.Width == 0 {
+		t.f("%s\n", text)
+		return
+	}
+	for i, l := range Wrap(text, t.o.Width-len(indent)-4) {
+		if i > 0 {
+			t.f("%s    ", indent)
+		}
+		t.f("%s\n", l)
+	}
+}
+
+// prose writes a sentence of ours, broken between words at the terminal's width.
+func (t *textWriter) prose(indent, text string) { t.colored(indent, "", text) }
 
 func (t *textWriter) site(g byDevice) {
 	if len(g.steps[""])+len(g.faults[""])+len(g.observed[""]) == 0 {
@@ -131,6 +150,9 @@ func unremarkable(d plan.DevicePlan, g byDevice) bool {
 
 func (t *textWriter) asWanted(d plan.DevicePlan, g byDevice) string {
 	text := "= " + plural(d.Unchanged, "resource") + " as wanted"
+	if d.LeftOut > 0 {
+		text = "- " + plural(d.LeftOut, "step") + " left out by the selection, " + plural(d.Unchanged, "resource") + " as wanted"
+	}
 	n := 0
 	for _, c := range g.checks[d.Name] {
 		if c.Verdict == plan.CheckPass {
@@ -140,9 +162,6 @@ func (t *textWriter) asWanted(d plan.DevicePlan, g byDevice) string {
 	if n > 0 {
 		text += ", " + t.color(green, "✓") + " " + plural(n, "check") + " passed"
 	}
-	if d.LeftOut > 0 {
-		text += ", " + plural(d.LeftOut, "step") + " left out"
-	}
 	return text
 }
 
@@ -151,7 +170,7 @@ func (t *textWriter) asWanted(d plan.DevicePlan, g byDevice) string {
 func (t *textWriter) device(d plan.DevicePlan, g byDevice) {
 	t.f("\n%s  %s\n", t.bold(Clean(d.Name)), strings.Join(headline(d), " · "))
 	if d.Owned {
-		t.f("  %s %s: %s; only drift is shown\n", t.color(red, "!"), plan.CodeNodeOwned, Clean(d.OwnedReason))
+		t.marked("  ", "!", string(plan.CodeNodeOwned)+": "+Clean(d.OwnedReason)+"; only drift is shown", red)
 	}
 	t.faults(g.faults[d.Name])
 	checks := map[plan.Address]plan.Check{} // a check says more than the step that will judge it
@@ -210,7 +229,7 @@ func gates(verify *plan.Step, steps []*plan.Step) string {
 func (t *textWriter) faults(list []plan.Diagnostic) {
 	for _, d := range list {
 		if d.Severity == plan.SeverityWarning {
-			t.f("  %s warning %s: %s\n", t.color(yellow, "!"), Clean(string(d.Fault.Code)), Clean(d.Fault.Summary))
+			t.marked("  ", "!", "warning "+Clean(string(d.Fault.Code))+": "+Clean(d.Fault.Summary), yellow)
 			continue
 		}
 		t.fault(d.Fault, "  ")
@@ -229,7 +248,7 @@ func (t *textWriter) fault(f *plan.Fault, indent string) {
 	if f.Cause != nil {
 		text += ": " + Clean(f.Cause.Error())
 	}
-	t.f("%s%s %s: %s\n", indent, t.color(red, "✗"), Clean(string(f.Code)), text)
+	t.marked(indent, "✗", Clean(string(f.Code))+": "+text, red)
 	for _, evidence := range f.EvidenceLines() {
 		for i, l := range strings.Split(evidence, "\n") {
 			if i > 0 {
@@ -247,7 +266,7 @@ func (t *textWriter) closing(p *plan.Plan) {
 		t.f("%s\n", t.color(red, plural(len(failed), "check")+" failed on the evidence at hand."))
 	}
 	if n := len(p.Errors()); n > 0 {
-		t.f("%s\n", t.color(red, "This plan is incomplete: "+plural(n, "fault")+" above. Nothing will be done to the devices concerned."))
+		t.colored("", red, "This plan is incomplete: "+plural(n, "fault")+" above. Nothing will be done to the devices concerned.")
 	}
 	if line := idle(p); line != "" {
 		t.f("%s\n", line)
@@ -256,7 +275,7 @@ func (t *textWriter) closing(p *plan.Plan) {
 		t.f("Values that end with %sN) have N characters more; --full shows them.\n", cutMark)
 	}
 	if p.HasWork() {
-		t.f("%s\n", legend)
+		t.parts(strings.Split(legend, "  ")...)
 	}
 	for _, line := range effectLines(p.Summary) {
 		t.prose("", line)
@@ -290,6 +309,8 @@ func idle(p *plan.Plan) string {
 		return "Nothing will be done: what differs is blocked."
 	case len(p.FailedChecks()) > 0:
 		return "Nothing to do, but not everything is as recorded."
+	case p.Scope.LeftOut > 0:
+		return "Nothing to do: the selection leaves out all " + plural(p.Scope.LeftOut, "step") + "."
 	}
 	return "Nothing to do."
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/ironic/cabling"
@@ -179,7 +180,11 @@ func node(d Verified) string {
 	case d.Inspected == "":
 		return string(d.State) + ", no inventory of a finished inspection"
 	}
-	return string(d.State) + ", inspected " + d.Inspected
+	at := d.Inspected
+	if when, err := time.Parse(time.RFC3339, at); err == nil {
+		at = when.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return string(d.State) + ", inspected " + at
 }
 
 // sentence ends a clause as a sentence.

@@ -46,11 +46,11 @@ func TestVerifyText(t *testing.T) {
 	if err := verification().Text(&b, view.TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	const want = `gpu-001  proven (available, inspected 2026-11-30T09:00:00+00:00)
+	const want = `gpu-001  proven (available, inspected 2026-11-30 09:00 UTC)
   ✓ 1 check as recorded
   - 1 check skipped, as the record says
 
-gpu-017  failed (manageable, inspected 2026-11-30T09:00:00+00:00)
+gpu-017  failed (manageable, inspected 2026-11-30 09:00 UTC)
   ✗ check.lldp[eth2]               fail
       expected  leaf-r02-1 swp3
       observed  leaf-r02-1 swp4|\n*
