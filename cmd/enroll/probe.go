@@ -8,6 +8,7 @@ import (
 	"github.com/enroll-dev/enroll/cmd/enroll/view"
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers"
+	"github.com/enroll-dev/enroll/providers/bmc"
 	"github.com/enroll-dev/enroll/schema"
 )
 
@@ -23,7 +24,7 @@ func (a *app) probe(ctx context.Context, file *schema.File) []providers.Finding 
 	}
 	s.refused = vault.Fault
 	// Order of the report; the systems are asked at once.
-	asks := []func(context.Context) []providers.Finding{s.probeNetBox, s.probeDHCP, s.probeIronic}
+	asks := []func(context.Context) []providers.Finding{s.probeNetBox, s.probeDHCP, s.probeBMC, s.probeIronic}
 	answers := make([][]providers.Finding, len(asks))
 	var wg sync.WaitGroup
 	for i, ask := range asks {
@@ -87,6 +88,25 @@ func (s *session) probeDHCP(ctx context.Context) []providers.Finding {
 		return s.unasked("DHCP at "+d.Host, err)
 	}
 	return s.dhcp.Probe(ctx, s.site)
+}
+
+// probeBMC asks no BMC: which there are is known when devices are planned. What a
+// client is made of has to be on this machine.
+func (s *session) probeBMC(context.Context) []providers.Finding {
+	b := s.site.BMC
+	if b == nil || !s.site.ConfigureBMC {
+		return nil
+	}
+	found := providers.Finding{What: "BMC: trust in certificates", Note: "by the system's authorities"}
+	if b.CAFile != "" {
+		found.Note = "by " + b.CAFile
+	}
+	if b.Insecure {
+		found.Note = "any certificate is accepted"
+	}
+	_, err := bmc.New(*b, hostCredentials{vault: s.vault, scope: s.scope}, bmc.Options{Now: s.app.sys.now})
+	found.Fault = plan.AsFault(err)
+	return []providers.Finding{found}
 }
 
 func (s *session) probeIronic(ctx context.Context) []providers.Finding {

@@ -225,6 +225,8 @@ func unknown(what, given string, known []string) *plan.Fault {
 	switch len(known) {
 	case 0:
 		return f.WithHint("NetBox shows none at all; the token may lack the right to see them.")
+	case 1:
+		return f.WithHint("There is only %s.", known[0])
 	default:
 		return f.WithHint("There are %s%s.", strings.Join(known, ", "), more)
 	}
