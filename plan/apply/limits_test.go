@@ -144,12 +144,16 @@ func TestASharedSystemInTroubleIsAskedLess(t *testing.T) {
 				for _, n := range s.world.active {
 					active += n
 				}
-				s.world.mu.Unlock()
-				if active > 8 {
+				full := active > 8
+				if full {
 					refused++
+				} else {
+					served++
+				}
+				s.world.mu.Unlock()
+				if full {
 					return plan.Failed(plan.NewFault(plan.CodeIronicUnreachable, "answered 503"))
 				}
-				served++
 				s.world.set(st.Address, wanted)
 				return plan.Done()
 			}

@@ -120,8 +120,9 @@ func remember(memo plan.Memo) plan.Memo {
 
 // busy is a lock that somebody else holds.
 type busy struct {
-	holder Holder
-	now    time.Time // of the server
+	holder  Holder
+	now     time.Time // of the server
+	expired string    // what is said of a lock that had expired, and went to the holder
 }
 
 // acquire takes the lock, or finds that this run has it. note says that it was
@@ -183,25 +184,28 @@ func (p *Provider) acquire(ctx context.Context, l *link) (held *busy, note strin
 				return nil
 			}
 			// Two that find it expired move it to the same name: one of them alone can,
-			// and nobody's fresh lock can be moved there after it.
+			// and nobody's fresh lock can be moved there after it. It is made young first,
+			// or the heir would sweep it up as old litter and so open that name again.
 			grave := p.lockPath() + ".enroll-" + hash(text)[:16]
-			if err := files.Rename(p.lockPath(), grave); err == nil {
-				expired = other
+			expired = other
+			if err := files.Chtimes(p.lockPath(), now, now); err != nil {
+				continue // gone in this moment
 			}
+			_ = files.Rename(p.lockPath(), grave) // the next try to get the name finds out
 		}
 		return nil
 	})
-	switch {
-	case f != nil:
+	if f != nil {
 		return nil, "", f
-	case got:
-		p.hold()
-		if expired.Age > 0 {
-			note = fmt.Sprintf("the lock of %s was taken over: its last sign of life is %s old", expired, expired.Age.Round(time.Second))
-		}
-		return nil, note, nil
 	}
-	return &busy{other, now}, "", nil
+	if expired.Age > 0 {
+		note = fmt.Sprintf("the lock of %s was taken over: its last sign of life is %s old", expired, expired.Age.Round(time.Second))
+	}
+	if !got {
+		return &busy{other, now, note}, "", nil
+	}
+	p.hold()
+	return nil, note, nil
 }
 
 // wait answers for a step that does not get the lock.
@@ -220,20 +224,25 @@ func (p *Provider) wait(b busy, memo plan.Memo) plan.Result {
 			With("waited", waited.Round(time.Second).String()).
 			WithHint("Wait for that run to end. If it is known to be dead: enroll doctor --break-dhcp-lock, or wait for the lease to end."))
 	}
-	return plan.Wait(lockPause, "waits for the lock of "+b.holder.String(), next)
+	text := "waits for the lock of " + b.holder.String()
+	if b.expired != "" {
+		text += "; " + b.expired
+	}
+	return plan.Wait(lockPause, text, next)
 }
 
-// lookAtLock reads who holds the lock, and how long ago it was touched.
+// lookAtLock reads who holds the lock, and how long ago it was touched: both of
+// the file that was opened, which may be replaced meanwhile.
 func (p *Provider) lookAtLock(files *sftp.Client, now time.Time) (Holder, string, error) {
-	info, err := files.Stat(p.lockPath())
-	if err != nil {
-		return Holder{}, "", err
-	}
 	f, err := files.Open(p.lockPath())
 	if err != nil {
 		return Holder{}, "", err
 	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxFile))
+	info, err := f.Stat()
+	var raw []byte
+	if err == nil {
+		raw, err = io.ReadAll(io.LimitReader(f, maxFile))
+	}
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}

@@ -136,7 +136,7 @@ func TestLockRace(t *testing.T) {
 	const n = 6
 	var wait sync.WaitGroup
 	var mu sync.Mutex
-	heirs := 0
+	heirs, said := 0, 0
 	for i := range n {
 		p := b.as(string(rune('b'+i)), &pulse{})
 		wait.Go(func() {
@@ -144,15 +144,20 @@ func TestLockRace(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if strings.Contains(r.Observed, "taken over") {
+				said++
+			}
+			if !strings.Contains(r.Observed, "waits for the lock") {
 				heirs++
-			} else if !strings.Contains(r.Observed, "waits for the lock") {
+			}
+			if r.Outcome != plan.OutcomeWait {
 				t.Errorf("%+v", r)
 			}
 		})
 	}
 	wait.Wait()
-	if heirs != 1 {
-		t.Errorf("%d took the lock over", heirs)
+	// One that finds it expired and moves it away may see another get it, and says so.
+	if heirs != 1 || said == 0 {
+		t.Errorf("%d took the lock over, %d say so", heirs, said)
 	}
 }
 

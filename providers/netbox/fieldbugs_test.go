@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -238,14 +239,15 @@ func TestBadAnswers(t *testing.T) {
 
 // An answer without an end is cut off at the limit, not kept in memory.
 func TestEndlessAnswer(t *testing.T) {
-	sent := int64(0)
+	var sent atomic.Int64
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", "2147483648")
 		chunk := []byte(`{"count":1,"results":[` + strings.Repeat(" ", 1<<16))
 		for r.Context().Err() == nil {
 			n, err := w.Write(chunk)
-			if sent += int64(n); err != nil {
+			sent.Add(int64(n))
+			if err != nil {
 				return
 			}
 		}
@@ -260,8 +262,8 @@ func TestEndlessAnswer(t *testing.T) {
 		t.Errorf("%v", f)
 	}
 	front.CloseClientConnections()
-	if sent > 64<<20 {
-		t.Errorf("%d bytes were taken", sent)
+	if n := sent.Load(); n > 64<<20 {
+		t.Errorf("%d bytes were taken", n)
 	}
 }
 

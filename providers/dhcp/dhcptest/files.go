@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"strconv"
+	"time"
 )
 
 var (
@@ -149,8 +150,12 @@ func (v *sftpServer) setstat(r request) []byte {
 		return errno(r.id, fs.ErrNotExist)
 	case n.owner != v.c.s.options.User, r.hasOwner && r.owner != uidOf(n.owner):
 		return errno(r.id, fs.ErrPermission) // only root gives files away
-	case r.hasMode:
+	}
+	if r.hasMode {
 		n.mode = n.mode&fs.ModeDir | fs.FileMode(r.mode)
+	}
+	if r.hasTimes {
+		n.mtime = time.Unix(int64(r.mtime), 0)
 	}
 	return errno(r.id, nil)
 }

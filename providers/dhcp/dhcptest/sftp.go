@@ -82,6 +82,8 @@ type request struct {
 	hasMode    bool
 	owner      uint32
 	hasOwner   bool
+	mtime      uint32 // seconds since 1970
+	hasTimes   bool
 	data       []byte
 	incomplete bool
 }
@@ -406,5 +408,9 @@ func (d *decoder) attrs(r *request) {
 	}
 	if flags&attrMode != 0 {
 		r.mode, r.hasMode = d.u32()&0o777, true
+	}
+	if flags&attrTime != 0 {
+		d.u32() // of the last access
+		r.mtime, r.hasTimes = d.u32(), true
 	}
 }
