@@ -53,7 +53,7 @@ func (f *folderReader) folder(dir, rel string, include *listElement) {
 			f.r.error(include.at, "Folder cannot be read", "The folder that is included, %s, cannot be opened: %s. The path begins at the folder of this file.", quote(dir), reason(err))
 			return
 		}
-		f.r.add(Error, inFile(dir), "Folder cannot be read", "The site's folder cannot be opened: "+reason(err)+". Name an existing folder with --site.")
+		f.r.add(Error, inFile(dir), "Folder cannot be read", "The site's folder cannot be opened: "+reason(err)+". Name the folder that holds the site's files.")
 		return
 	}
 	defer closeRoot()

@@ -43,7 +43,7 @@ func portKind() plan.Kind {
 		Phase:  plan.PhasePorts,
 		Want:   wantPorts,
 		Decide: decidePort,
-		Doc:    "one Ironic port for each frontend NIC: MAC address, PXE on the first only, the switch port it is cabled to",
+		Doc:    "one Ironic port for each frontend NIC: MAC address, PXE on the first only, the switch port it is cabled to; its switch_id is a placeholder that Ironic demands, NetBox records none",
 	}
 }
 
