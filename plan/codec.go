@@ -61,7 +61,8 @@ func list[T any](s []T) []T {
 }
 
 // Decode reads a plan file and proves it whole: known format, hashes unchanged,
-// closed lists kept, ids unique, needs complete and without a cycle. What a later
+// closed lists kept, ids unique, needs complete and without a cycle, counts those
+// of the steps. What a later
 // minor version adds is covered by the hashes and otherwise passed over. Every
 // failure is a PLAN_FILE_INVALID fault.
 func Decode(raw []byte) (*Plan, error) {
@@ -103,6 +104,9 @@ func Decode(raw []byte) (*Plan, error) {
 	}
 	if err := checkNeeds(p.Steps); err != nil {
 		return nil, invalid("the steps do not fit together").Because(err)
+	}
+	if err := checkCounts(p); err != nil {
+		return nil, invalid("the file does not say what its steps do").Because(err)
 	}
 	return p, nil
 }

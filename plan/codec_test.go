@@ -6,16 +6,19 @@ import (
 )
 
 func TestPlanRoundTrip(t *testing.T) {
-	p := &Plan{FormatVersion: FormatVersion, PlanID: "0123456789ab", Created: time.Unix(0, 0).UTC(), Devices: []DevicePlan{{Name: "gpu-001", Verdict: VerdictChanges}}}
+	p := &Plan{FormatVersion: FormatVersion, PlanID: "0123456789ab", Scope: ScopeRecord{Site: "lon14"}, Created: time.Unix(0, 0).UTC(), Devices: []DevicePlan{{Name: "gpu-001", Verdict: VerdictChanges}}}
 	a, err := ParseAddress("lon14/gpu-001/ironic.port[eth0]")
 	if err != nil {
 		t.Fatal(err)
 	}
+	other := a
+	other.Key = "eth1"
 	p.Steps = []*Step{
 		{ID: "s1", Address: a, Action: ActionCreate, Reason: ReasonAbsent, Phase: "ports", Before: Null, After: Obj(map[string]Value{"a": Unknown, "b": Strs("x", "y"), "n": Int(3)})},
-		{ID: "s2", Address: a, Action: ActionUpdate, Reason: ReasonDeferred, Phase: "ports", Before: Unknown, BeforeUnknown: true, After: Str("<&>"), Needs: []string{"s1"}},
+		{ID: "s2", Address: other, Action: ActionUpdate, Reason: ReasonDeferred, Phase: "ports", Before: Unknown, BeforeUnknown: true, After: Str("<&>"), Needs: []string{"s1"}},
 	}
 	p.Observed = []Observation{{Address: a, Rule: "kept", Want: Str("a"), Live: Null}}
+	p.Recount()
 	p.ContentHash = ContentHash(p)
 	raw, err := Encode(p)
 	if err != nil {

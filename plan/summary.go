@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 )
 
@@ -102,6 +105,55 @@ func (p *Plan) Recount() {
 		p.Racks = append(p.Racks, *r)
 	}
 	sort.Slice(p.Racks, func(i, j int) bool { return NaturalLess(p.Racks[i].Name, p.Racks[j].Name) })
+}
+
+// checkCounts holds what a plan says of itself against its steps: people approve
+// by the counts, and apply asks by them.
+func checkCounts(p *Plan) error {
+	devices, seen := map[string]bool{}, map[Address]bool{}
+	for _, d := range p.Devices {
+		if devices[d.Name] {
+			return fmt.Errorf("device %q is in it twice", d.Name)
+		}
+		devices[d.Name] = true
+	}
+	for _, s := range p.Steps {
+		switch {
+		case seen[s.Address]:
+			return fmt.Errorf("two steps have the address %s", s.Address)
+		case s.Address.Site != p.Scope.Site || !s.Address.Shared() && !devices[s.Address.Device]:
+			return fmt.Errorf("step %s (%s) is of no device of the plan", s.ID, s.Address)
+		}
+		seen[s.Address] = true
+	}
+	counted := *p
+	counted.Devices = slices.Clone(p.Devices)
+	counted.Recount()
+	if !p.Summary.equal(counted.Summary) {
+		return fmt.Errorf("the file says %q, its steps come to %q", p.Summary, counted.Summary)
+	}
+	for i, d := range counted.Devices {
+		if !p.Devices[i].Tally.equal(d.Tally) {
+			return fmt.Errorf("the counts of device %q are not those of its steps", d.Name)
+		}
+	}
+	if !slices.EqualFunc(p.Racks, counted.Racks, RackPlan.equal) {
+		return errors.New("the counts of the racks are not those of their steps")
+	}
+	return nil
+}
+
+func (t Tally) equal(u Tally) bool {
+	return t.Change == u.Change && t.Run == u.Run && t.Verify == u.Verify && t.Blocked == u.Blocked && maps.Equal(t.Effects, u.Effects)
+}
+
+func (r RackPlan) equal(o RackPlan) bool {
+	return r.Name == o.Name && r.Devices == o.Devices && r.HostReboots == o.HostReboots && r.Tally.equal(o.Tally)
+}
+
+func (s Summary) equal(o Summary) bool {
+	return s.Devices == o.Devices && s.HostReboots == o.HostReboots && s.DiskErases == o.DiskErases &&
+		s.ServiceRestarts == o.ServiceRestarts && s.UpTo == o.UpTo && s.Tally.equal(o.Tally)
 }
 
 // String is the last line of a plan's text form. It is an interface: its words

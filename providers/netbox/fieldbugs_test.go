@@ -287,6 +287,7 @@ func TestCrookedRecords(t *testing.T) {
 		"bay of itself":      {path: "/api/dcim/devices/", change: func(r map[string]any) { r["parent_device"] = map[string]any{"id": 1, "name": "gpu-001"} }, code: plan.CodeIntentInvalid, says: "in a bay of itself: gpu-001 → gpu-001"},
 		"interface device":   {path: "/api/dcim/interfaces/", change: func(r map[string]any) { r["device"] = nil }, code: plan.CodeNetBoxProtocol, says: "device is missing", whole: true},
 		"interface flags":    {path: "/api/dcim/interfaces/", change: func(r map[string]any) { r["enabled"] = nil }, code: plan.CodeNetBoxProtocol, says: "mgmt_only or enabled is missing", whole: true},
+		"interface type":     {path: "/api/dcim/interfaces/", change: func(r map[string]any) { r["type"] = map[string]any{} }, code: plan.CodeNetBoxProtocol, says: "type is missing", whole: true},
 		"far end without name": {path: "/api/dcim/interfaces/", change: func(r map[string]any) {
 			if ends, _ := r["connected_endpoints"].([]any); len(ends) > 0 {
 				ends[0].(map[string]any)["device"] = nil

@@ -301,6 +301,8 @@ func (i *netInterface) check() error {
 		return fmt.Errorf("interface %d %s: device is missing", i.ID, i.Name)
 	case i.MgmtOnly == nil || i.Enabled == nil:
 		return fmt.Errorf("interface %d %s: mgmt_only or enabled is missing", i.ID, i.Name)
+	case i.Type == "": // else a frontend NIC would be one less, and another the provisioning NIC
+		return fmt.Errorf("interface %d %s: type is missing", i.ID, i.Name)
 	}
 	return nil
 }
