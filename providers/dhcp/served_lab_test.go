@@ -186,7 +186,8 @@ func (m *labMachine) tidy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
+		// The lock that was moved away for its heir is swept an hour later.
+		if strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(e.Name(), ".enroll-lock.enroll-") {
 			t.Errorf("%s: %s was left behind", m.name, e.Name())
 		}
 	}
