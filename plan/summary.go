@@ -133,7 +133,7 @@ func checkCounts(p *Plan) error {
 		return fmt.Errorf("the file says %q, its steps come to %q", p.Summary, counted.Summary)
 	}
 	for i, d := range counted.Devices {
-		if !p.Devices[i].Tally.equal(d.Tally) {
+		if !p.Devices[i].equal(d.Tally) {
 			return fmt.Errorf("the counts of device %q are not those of its steps", d.Name)
 		}
 	}

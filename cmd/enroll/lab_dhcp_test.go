@@ -150,7 +150,9 @@ func (l *realLab) killedAtWork(t *testing.T, machine string, args ...string) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = <-ended // killed, as wanted
+	if err := <-ended; err == nil {
+		t.Error("it ended by itself before it was killed")
+	}
 }
 
 // TestLabKilledInDHCP kills the program while it is at the DHCP server. The next

@@ -60,12 +60,12 @@ func biosKind() plan.Kind {
 func biosOf(t *plan.Target) (map[string]any, []string) {
 	out := map[string]any{}
 	var places []string
-	type_ := platformType(t.Intent.Manufacturer + t.Intent.Model)
+	deviceType := platformType(t.Intent.Manufacturer + t.Intent.Model)
 	whole := ""
 	if t.Intent.PlatformClass != nil {
 		whole = *t.Intent.PlatformClass
 	}
-	for _, class := range []string{type_, whole} {
+	for _, class := range []string{deviceType, whole} {
 		for _, b := range t.Site.BMC.BIOS {
 			if class != "" && b.Class == class {
 				maps.Copy(out, b.Attributes)

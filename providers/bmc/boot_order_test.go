@@ -58,7 +58,11 @@ func TestBootOrder(t *testing.T) {
 						resets = 0
 					}
 					b := w.bmcs[0]
-					if got := strings.Join(b.Boots(), " "); got != want && !(vendor == bmctest.Generic && first == 2 && got == "nic1 nic2 disk") || b.Resets() != resets {
+					wants := []string{want}
+					if vendor == bmctest.Generic && first == 2 {
+						wants = append(wants, "nic1 nic2 disk")
+					}
+					if got := strings.Join(b.Boots(), " "); !slices.Contains(wants, got) || b.Resets() != resets {
 						t.Errorf("boots from %s after %d resets, jobs %v", got, b.Resets(), b.Jobs())
 					}
 					if live := w.live(w.read(), "boot_order"); !plan.Satisfies(step.After, live.Value) {

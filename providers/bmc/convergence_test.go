@@ -57,7 +57,7 @@ func (w *world) visit(c *clock, s *plan.Step) *plan.Fault {
 			}
 		}
 		r := w.client.Run(w.t.Context(), w.scope, s, memo)
-		switch r.Outcome {
+		switch r.Outcome { //nolint:exhaustive // done is looked at below
 		case plan.OutcomeWait:
 			c.t = c.t.Add(r.After)
 			memo = r.Memo

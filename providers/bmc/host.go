@@ -47,11 +47,11 @@ func (k *conn) host(ctx context.Context) (host, *plan.Fault) {
 	}
 	k.tree.system, k.tree.fresh = d, true
 	h := host{system: d, on: d.text("PowerState") != "Off" && d.text("PowerState") != "PoweringOff", last: d.text("LastResetTime")}
-	switch state := d.text("BootProgress", "LastState"); {
-	case state == "":
-	case state == "OSRunning" || state == "OSBootStarted":
+	switch state := d.text("BootProgress", "LastState"); state {
+	case "":
+	case "OSRunning", "OSBootStarted":
 		h.told, h.os = true, state == "OSRunning"
-	case state == "None" || state == "SetupEntered":
+	case "None", "SetupEntered":
 		h.told = true
 	default:
 		h.told, h.booting = true, h.on

@@ -12,7 +12,6 @@ type hostState struct {
 	booting time.Time // until then it is in POST
 	resets  int       // how often it was reset or switched on
 	last    time.Time // when that was
-	hangs   bool      // it was told to restart and does not
 }
 
 func (b *BMC) inPOST() bool { return b.host.powered && b.now().Before(b.host.booting) }

@@ -211,7 +211,8 @@ func (b *BMC) dellAnswer(w http.ResponseWriter, path string, body object, store 
 	_, option := b.optionOf(path, "")
 	boot := path == b.systemPath() || path == b.systemPath()+"/Settings"
 	bios := path == b.biosPath()+"/Settings"
-	if b.attrs["Lockdown.1.SystemLockdown"] == "Enabled" && !(path == b.attributesPath() && touches(body, "Lockdown.1.SystemLockdown")) {
+	lifts := path == b.attributesPath() && touches(body, "Lockdown.1.SystemLockdown")
+	if b.attrs["Lockdown.1.SystemLockdown"] == "Enabled" && !lifts {
 		b.refuse(w, http.StatusBadRequest, "IDRAC.2.8.SYS406", "Unable to complete the operation because the system is in lockdown mode.", "Disable the lockdown mode and retry.")
 		return true
 	}
