@@ -78,6 +78,7 @@ type builder struct {
 	devices map[string]*deviceState
 	names   []string
 	shared  []*Step
+	alone   []*Step         // of shared, those that serve no device
 	seen    map[string]bool // diagnostics already reported
 }
 
@@ -256,6 +257,7 @@ func (b *builder) decideShared(k Kind, r Resource) {
 			steps = append(steps, b.devices[name].steps...)
 		}
 	}
+	steps = append(steps, b.alone...)
 	live := b.in.World.Get(r.Address)
 	r, accepted := b.tolerated(r, live)
 	v := judge(k, Decision{Scope: b.in.Scope, Resource: r, Live: live, World: b.in.World, Steps: steps})
@@ -264,6 +266,10 @@ func (b *builder) decideShared(k Kind, r Resource) {
 	b.plan.Observed = append(b.plan.Observed, v.Observed...)
 	for _, w := range v.Warnings {
 		b.diagnose(SeverityWarning, "", w)
+	}
+	if v.Fault != nil && k.Alone {
+		b.diagnose(SeverityError, "", v.Fault)
+		return
 	}
 	if v.Fault != nil {
 		// What all devices share is broken: none of them can be served.
@@ -276,11 +282,20 @@ func (b *builder) decideShared(k Kind, r Resource) {
 		return
 	}
 	s := finish(v.Step, k, r)
-	if len(s.Serves) == 0 {
+	b.shared = append(b.shared, s)
+	if k.Alone {
+		b.alone = append(b.alone, s)
+		return
+	}
+	for _, other := range b.alone {
+		if other.Address.System == r.Address.System && other.Phase != s.Phase {
+			s.needs = append(s.needs, other)
+		}
+	}
+	if len(s.Serves) == 0 && !s.afterAlone() {
 		s.Serves = append([]string(nil), b.names...)
 	}
 	sort.Strings(s.Serves)
-	b.shared = append(b.shared, s)
 	for _, name := range s.Serves {
 		d := b.devices[name]
 		if d == nil || s.Blocked != nil {
@@ -395,7 +410,7 @@ func (b *builder) blockFailed() {
 	}
 	// A shared step that serves only failed devices has nobody left to serve.
 	for _, s := range b.shared {
-		if s.Blocked != nil || s.Reason == ReasonPending {
+		if s.Blocked != nil || s.Reason == ReasonPending || len(s.Serves) == 0 {
 			continue
 		}
 		var serves []string
@@ -405,7 +420,7 @@ func (b *builder) blockFailed() {
 			}
 		}
 		s.Serves = serves
-		if len(serves) == 0 {
+		if len(serves) == 0 && !s.afterAlone() {
 			s.Blocked = &Block{Rule: RuleFailed, Text: "every device that it would serve has a fault"}
 		}
 	}

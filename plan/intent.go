@@ -155,6 +155,9 @@ type Scope struct {
 	// Whole says that these are all devices of the site's classes, so that what
 	// belongs to none of them belongs to nobody.
 	Whole bool
+	// Stale are the entries on the DHCP server that the operator wants removed, by
+	// the names of their files. They are known when the server was read.
+	Stale []string
 }
 
 // Target finds a device by name; nil when it is not in scope.

@@ -47,6 +47,9 @@ type Kind struct {
 	// Decide judges one resource; nil means Compare. It may look at other live
 	// values of the device and at the steps that were decided before it.
 	Decide func(d Decision) Verdict
+	// Alone kinds are about what no device has: their steps serve none, and none
+	// waits for them. What the site shares of the same system comes after them.
+	Alone bool
 	// Doc says in one line what the kind is, for explain and generated pages.
 	Doc string
 	// Key is that of the kind's only resource, where several kinds share a name.

@@ -19,7 +19,7 @@ type kindForm struct {
 // against it; a test holds the providers' kinds against it.
 var kindForms = map[string]kindForm{ //nolint:gochecknoglobals // a constant table
 	"netbox.status": {}, "netbox.tag": {keyed: true}, "netbox.platform_class": {},
-	"dhcp.reservation": {}, "dhcp.service": {shared: true}, "dhcp.index": {shared: true},
+	"dhcp.reservation": {}, "dhcp.service": {shared: true}, "dhcp.index": {shared: true}, "dhcp.stale": {keyed: true, shared: true},
 	"bmc.credential": {}, "bmc.hostname": {}, "bmc.ntp": {}, "bmc.boot_order": {},
 	"bmc.reset": {}, "bmc.network": {}, "bmc.security": {}, "bmc.syslog": {}, "bmc.bios": {},
 	"bmc.ipmi_user": {later: true}, "bmc.ipmi_lan": {later: true}, "bmc.virtual_media": {},

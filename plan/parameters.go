@@ -14,6 +14,7 @@ type Parameters struct {
 	ClearMaintenance   bool // clear maintenance that somebody else set
 	RewriteCredentials bool // write the BMC's credential into Ironic again, whatever version is there
 	ForceBMCRestart    bool // restart the BMC before anything is set on it
+	PruneDHCP          bool // remove entries on the DHCP server that give an address to no device
 	MaxAttempts        int  // attempts at inspection and cleaning; 0: as the site says
 }
 
@@ -25,6 +26,7 @@ const (
 	paramClearMaintenance   = "clear_maintenance"
 	paramRewriteCredentials = "rewrite_credentials"
 	paramForceBMCRestart    = "force_bmc_restart"
+	paramPruneDHCP          = "prune_dhcp"
 	paramMaxAttempts        = "max_attempts"
 )
 
@@ -41,6 +43,7 @@ func (p Parameters) Record() map[string]string {
 	flag(paramClearMaintenance, p.ClearMaintenance, "true")
 	flag(paramRewriteCredentials, p.RewriteCredentials, "true")
 	flag(paramForceBMCRestart, p.ForceBMCRestart, "true")
+	flag(paramPruneDHCP, p.PruneDHCP, "true")
 	flag(paramMaxAttempts, p.MaxAttempts > 0, strconv.Itoa(p.MaxAttempts))
 	if len(out) == 0 {
 		return nil
@@ -65,6 +68,8 @@ func ParseParameters(record map[string]string) (Parameters, error) {
 			p.RewriteCredentials = value == "true"
 		case paramForceBMCRestart:
 			p.ForceBMCRestart = value == "true"
+		case paramPruneDHCP:
+			p.PruneDHCP = value == "true"
 		case paramMaxAttempts:
 			p.MaxAttempts, err = strconv.Atoi(value)
 		default:

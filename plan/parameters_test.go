@@ -13,7 +13,7 @@ import (
 func TestParameters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
-		p := plan.Parameters{SkipInspection: flag("skip"), ForceInspection: flag("force"), ClearMaintenance: flag("clear"), RewriteCredentials: flag("rewrite"), MaxAttempts: rapid.IntRange(0, 20).Draw(t, "attempts")}
+		p := plan.Parameters{SkipInspection: flag("skip"), ForceInspection: flag("force"), ClearMaintenance: flag("clear"), RewriteCredentials: flag("rewrite"), PruneDHCP: flag("prune"), MaxAttempts: rapid.IntRange(0, 20).Draw(t, "attempts")}
 		got, err := plan.ParseParameters(p.Record())
 		if err != nil || got != p {
 			t.Fatalf("%+v became %+v, %v", p, got, err)

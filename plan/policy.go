@@ -288,7 +288,7 @@ func (p *Plan) blockDependents() {
 // dependentBlock says why a step cannot run any more, or nil.
 func (p *Plan) dependentBlock(s *Step, byID map[string]*Step) *Block {
 	if s.Address.Shared() {
-		return p.nobodyLeft(s)
+		return p.nobodyLeft(s, byID)
 	}
 	for _, id := range s.Needs {
 		if n := byID[id]; n != nil && n.Blocked != nil && n.Blocked.Rule == RulePolicy {
@@ -299,10 +299,25 @@ func (p *Plan) dependentBlock(s *Step, byID map[string]*Step) *Block {
 }
 
 // nobodyLeft takes devices whose own part of a shared step is denied out of it.
-// What an earlier run left unfinished stays due.
-func (p *Plan) nobodyLeft(s *Step) *Block {
-	if s.Reason == ReasonPending || len(s.Serves) == 0 {
+// What an earlier run left unfinished stays due, and so does what comes after a
+// step that serves no device either.
+func (p *Plan) nobodyLeft(s *Step, byID map[string]*Step) *Block {
+	if s.Reason == ReasonPending {
 		return nil
+	}
+	var alone []*Step
+	due := false
+	for _, id := range s.Needs {
+		if n := byID[id]; n != nil && n.Alone() {
+			alone = append(alone, n)
+			due = due || n.Blocked == nil
+		}
+	}
+	if len(s.Serves) == 0 {
+		if len(alone) == 0 || due {
+			return nil
+		}
+		return &Block{Rule: RulePolicy, Text: fmt.Sprintf("it comes after %s, which is denied: %s", alone[0].Address.Local(), alone[0].Blocked.Text)}
 	}
 	denied := map[string]bool{}
 	for _, other := range p.Steps {
@@ -311,7 +326,7 @@ func (p *Plan) nobodyLeft(s *Step) *Block {
 		}
 	}
 	serves := without(s.Serves, func(name string) bool { return denied[name] })
-	if len(serves) == 0 {
+	if len(serves) == 0 && !due {
 		return &Block{Rule: RulePolicy, Text: "every device that it would serve is denied by a policy"}
 	}
 	s.Serves = serves

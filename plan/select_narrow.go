@@ -74,8 +74,14 @@ func (n *narrowing) exclude() {
 // shared one that would make live what it writes. A shared step can be as long
 // as a device is left that it serves.
 func (n *narrowing) missing(s *Step) *Step {
+	if s.Alone() {
+		return n.untold(s)
+	}
 	if s.Address.Shared() {
-		var by *Step
+		by, due := n.missingAlone(s)
+		if due {
+			return nil
+		}
 		for _, device := range s.Serves {
 			if by = n.cutOff(s, device); by == nil {
 				return nil
@@ -91,12 +97,33 @@ func (n *narrowing) missing(s *Step) *Step {
 			return by
 		}
 	}
+	return n.untold(s)
+}
+
+// untold gives a shared step that would make live what a step writes, and that is
+// left out.
+func (n *narrowing) untold(s *Step) *Step {
 	for _, shared := range n.live[s.Address.String()] {
 		if _, gone := n.out[shared]; gone && s.Blocked == nil {
 			return shared
 		}
 	}
 	return nil
+}
+
+// missingAlone looks at what a shared step needs beside what its devices have: due
+// when a part of that stays, else a part that is left out.
+func (n *narrowing) missingAlone(s *Step) (by *Step, due bool) {
+	for _, need := range n.of[s][""] {
+		if !need.Alone() {
+			continue
+		}
+		if _, gone := n.out[need]; !gone {
+			return nil, true
+		}
+		by = need
+	}
+	return by, false
 }
 
 // cutOff gives what is left out of a step as far as a device is concerned: the
@@ -129,6 +156,14 @@ func (n *narrowing) choose() {
 		if !s.Address.Shared() {
 			n.follow(s)
 			continue
+		}
+		if s.Alone() {
+			n.follow(s)
+		}
+		for _, need := range n.of[s][""] {
+			if _, gone := n.out[need]; need.Alone() && !gone {
+				n.draw(need, s)
+			}
 		}
 		for _, device := range s.Serves {
 			if n.cutOff(s, device) == nil {
@@ -176,8 +211,13 @@ func (n *narrowing) keepFor(s *Step, device string, by *Step) {
 	if _, kept := n.keep[s]; !kept {
 		n.keep[s] = Drawn{Address: s.Address, By: by.Address}
 	}
+	if device == "" {
+		return // for a step that serves none
+	}
 	for _, need := range n.of[s][""] {
-		n.keepFor(need, device, s)
+		if !need.Alone() { // it is nothing of the device's
+			n.keepFor(need, device, s)
+		}
 	}
 	for _, need := range n.of[s][device] {
 		n.draw(need, s)

@@ -1,6 +1,9 @@
 package plan
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Duration is a time.Duration that is written as text ("5m0s").
 type Duration time.Duration
@@ -18,11 +21,12 @@ func (d *Duration) UnmarshalText(b []byte) error {
 // Action is what a step does.
 type Action string
 
-// The actions. The first two change a value, the next two start or await a
+// The actions. The first three change a value, the next three start or await a
 // process, verify only looks.
 const (
 	ActionCreate     Action = "create"
 	ActionUpdate     Action = "update"
+	ActionRemove     Action = "remove"
 	ActionRun        Action = "run"
 	ActionTransition Action = "transition"
 	ActionWait       Action = "wait"
@@ -31,7 +35,7 @@ const (
 
 // Actions lists all actions in their order.
 func Actions() []Action {
-	return []Action{ActionCreate, ActionUpdate, ActionRun, ActionTransition, ActionWait, ActionVerify}
+	return []Action{ActionCreate, ActionUpdate, ActionRemove, ActionRun, ActionTransition, ActionWait, ActionVerify}
 }
 
 // Mutates reports whether the action may write.
@@ -62,7 +66,7 @@ type Step struct {
 	Because []string `json:"because"` // the paths or addresses that made it necessary
 	Effects []Effect `json:"effects"`
 	Needs   []string `json:"needs"`            // ids of steps that must be done before
-	Serves  []string `json:"serves,omitempty"` // devices that a shared step serves
+	Serves  []string `json:"serves,omitempty"` // devices that a shared step serves; none: it is about what no device has
 	Budget  Duration `json:"budget,omitempty"`
 	Phase   string   `json:"phase"`
 
@@ -83,6 +87,15 @@ type Step struct {
 	From []string `json:"from,omitempty"`
 
 	needs []*Step // the same as Needs while ids are not given yet
+}
+
+// Alone reports whether the step is about what no device has.
+func (s *Step) Alone() bool { return s.Address.Shared() && s.Action == ActionRemove }
+
+// afterAlone reports whether a shared step, while its needs are not numbered yet,
+// is due also without a device that it serves: it comes after one that has none.
+func (s *Step) afterAlone() bool {
+	return slices.ContainsFunc(s.needs, func(n *Step) bool { return n.Alone() && n.Blocked == nil })
 }
 
 // Rule is why something is blocked. The list is closed.

@@ -8,7 +8,7 @@ import (
 	"sort"
 )
 
-// Tally counts steps, and for each effect the steps that have it. Blocked steps
+// Tally counts steps, and for each effect the steps that bring it about. Blocked steps
 // count as blocked only.
 type Tally struct {
 	Change  int            `json:"change"`
@@ -28,7 +28,7 @@ func (t *Tally) add(s *Step) {
 		return
 	}
 	switch s.Action {
-	case ActionCreate, ActionUpdate:
+	case ActionCreate, ActionUpdate, ActionRemove:
 		t.Change++
 	case ActionRun, ActionTransition, ActionWait:
 		t.Run++
@@ -36,6 +36,9 @@ func (t *Tally) add(s *Step) {
 		t.Verify++
 	}
 	for _, e := range s.Effects {
+		if s.Alone() && e == EffectServiceRestart {
+			continue // the one restart that all of them lead to is counted at the service's step
+		}
 		t.Effects[e]++
 	}
 }

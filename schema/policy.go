@@ -326,7 +326,7 @@ func stepDocs() map[string]string {
 	return map[string]string{
 		"address": "the whole address, for example `lon14/gpu-017/bmc.ntp`", "site": "its first part", "device": "name of the device; null for what devices share",
 		"system": "`netbox`, `dhcp`, `bmc`, `ironic` or `check`", "kind": "SYSTEM.KIND, for example `bmc.ntp`", "key": "what stands in brackets; null without any",
-		"action": "`create`, `update`, `run`, `transition`, `wait` or `verify`", "reason": "why it is in the plan, for example `differs`",
+		"action": "`create`, `update`, `remove`, `run`, `transition`, `wait` or `verify`", "reason": "why it is in the plan, for example `differs`",
 		"because": "the paths or addresses that made it necessary", "effects": "what it does to the world, for example `reboot`", "phase": "its place in the workflow",
 		"serves": "the devices that a shared step serves", "sensitive": "whether a secret is written", "before_unknown": "whether the live value cannot be seen yet",
 		"before": "the live value", "after": "the wanted value; what becomes known only during apply makes an expression undecided, which denies",

@@ -63,7 +63,7 @@ func (r *reporter) closed(attribute, word hclsyntax.Expression) {
 	var words []string
 	switch name.Name {
 	case "action":
-		for _, a := range []plan.Action{plan.ActionCreate, plan.ActionUpdate, plan.ActionRun, plan.ActionTransition, plan.ActionWait, plan.ActionVerify} {
+		for _, a := range plan.Actions() {
 			words = append(words, string(a))
 		}
 	case "effects":

@@ -151,6 +151,9 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 		return err
 	}
 	s.scope.Parameters = params
+	if err := s.stillStale(ctx, p); err != nil {
+		return err
+	}
 	if err := sameSite(p, s.site); err != nil {
 		return err
 	}

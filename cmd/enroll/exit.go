@@ -140,6 +140,8 @@ func reportExit(r *apply.Report, devices int) int {
 	switch {
 	case r.Interrupted:
 		return exitInterrupted
+	case len(failed) == 0 && r.Alone() > 0:
+		return exitPartial
 	case len(failed) == 0:
 		return exitDone
 	case len(failed) < max(devices, len(r.Devices)):

@@ -21,6 +21,7 @@ func (f *parameterFlags) register(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.params.MaxAttempts, "max-attempts", 0, "attempts at inspection and at cleaning (default: attempts of the ironic block)")
 	cmd.Flags().BoolVar(&f.params.ForceBMCRestart, "force-bmc-restart", false, "restart the BMC before anything is set on it")
 	cmd.Flags().BoolVar(&f.params.ClearMaintenance, "clear-maintenance", false, "clear maintenance that somebody else set on the node")
+	cmd.Flags().BoolVar(&f.params.PruneDHCP, "prune-dhcp", false, "remove entries of enroll on the DHCP server whose device NetBox does not have any more, or has with another address; with --all only")
 	cmd.Flags().BoolVar(&f.params.RewriteCredentials, "rewrite-credentials", false, "write the BMC's credential into Ironic again, whatever version is recorded there")
 }
 

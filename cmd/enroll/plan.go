@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/dhcp"
 	"github.com/enroll-dev/enroll/providers/netbox"
 )
 
@@ -78,6 +80,9 @@ func (f *planFlags) check(names []string) error {
 	if err := f.parameterFlags.check(); err != nil {
 		return err
 	}
+	if f.params.PruneDHCP && (!f.all || f.filtered()) {
+		return usageError{errors.New("--prune-dhcp needs the whole site, --all without filters: a run for some devices cannot tell whose the other entries are")}
+	}
 	return f.selectFlags.check()
 }
 
@@ -93,14 +98,21 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 		return nil, s, err
 	}
 	s.scope.Parameters = f.parameters()
+	if err := s.mayPrune(); err != nil {
+		return nil, s, err
+	}
 	created := a.sys.now().UTC().Truncate(time.Second)
 	desired := plan.Desired(s.scope, s.kinds)
-	if s.unplanned() == nil { // else a glob may mean what a fault hides
+	pruning := s.scope.Parameters.PruneDHCP
+	if s.unplanned() == nil && !pruning { // else a glob may mean what a fault hides
 		if err := f.fitDesired(desired); err != nil {
 			return nil, s, err
 		}
 	}
 	p, err := s.build(ctx, f.selection(), desired, created)
+	if err == nil && s.unplanned() == nil && pruning { // what is stale is known now
+		err = f.fitDesired(append(desired, dhcp.StaleResources(s.scope)...))
+	}
 	if err != nil {
 		return nil, s, err
 	}
@@ -130,6 +142,9 @@ func (s *session) look(ctx context.Context, sel plan.Selection, desired []plan.R
 	}
 	var err error
 	in.Owners, in.World, err = survey(netbox.SameReading(ctx), s.router, s.scope, desired)
+	if err == nil && s.scope.Parameters.PruneDHCP && s.scope.Whole {
+		err = s.findStale(ctx, in.World)
+	}
 	in.Statistics = s.statistics()
 	return in, err
 }

@@ -111,6 +111,18 @@ func (r *Report) Checks() []plan.Check {
 	return out
 }
 
+// Alone counts the steps about what no device has that did not come about. The
+// plan showed the blocked ones as such.
+func (r *Report) Alone() int {
+	n := 0
+	for _, s := range r.Steps {
+		if s.Step.Address.Shared() && len(s.Step.Serves) == 0 && !s.State.OK() && s.State != plan.StepBlocked {
+			n++
+		}
+	}
+	return n
+}
+
 // Failed are the devices that did not come to their end.
 func (r *Report) Failed() []DeviceReport {
 	var out []DeviceReport

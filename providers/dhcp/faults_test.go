@@ -17,20 +17,22 @@ import (
 
 // TestStall: a server that stops answering at one exchange.
 func TestStall(t *testing.T) {
-	for _, method := range []string{"ssh.login", "ssh.exec", "sftp.init", "sftp.open", "sftp.write", "sftp.fsync", "sftp.posix-rename"} {
-		t.Run(method, func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t, dhcptest.Options{}, device(1))
-			const deadline = time.Second
-			b.scope.Site.DHCP.Timeouts = plan.DHCPTimeouts{Connect: deadline, Login: deadline, Command: deadline, Transfer: deadline}
-			b.p = b.connect()
-			b.srv.Recorder().Inject(&exchange.Fault{Kind: exchange.Stall, Method: method, Times: 1})
-			b.wantFault(b.converge(b.p), plan.CodeDHCPUnreachable, "1s")
-			if f := b.converge(b.p); f != nil { // the same run goes on
-				t.Fatal(f)
-			}
-			b.settled()
-		})
+	for _, service := range services {
+		for _, method := range []string{"ssh.login", "ssh.exec", "sftp.init", "sftp.open", "sftp.write", "sftp.fsync", "sftp.posix-rename", "sftp.remove"} {
+			t.Run(service+"/"+method, func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t, dhcptest.Options{Service: service, HostKeys: hostKeys()[1:]}, device(1))
+				const deadline = time.Second
+				b.scope.Site.DHCP.Timeouts = plan.DHCPTimeouts{Connect: deadline, Login: deadline, Command: deadline, Transfer: deadline}
+				b.p = b.connect()
+				b.srv.Recorder().Inject(&exchange.Fault{Kind: exchange.Stall, Method: method, Times: 1})
+				b.wantFault(b.converge(b.p), plan.CodeDHCPUnreachable, "1s")
+				if f := b.converge(b.p); f != nil { // the same run goes on
+					t.Fatal(f)
+				}
+				b.settled()
+			})
+		}
 	}
 }
 

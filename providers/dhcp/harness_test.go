@@ -174,6 +174,13 @@ func (b *bench) look(p *dhcp.Provider) *plan.Plan {
 			b.t.Fatalf("Read did not answer %s", r.Address)
 		}
 	}
+	if b.scope.Parameters.PruneDHCP {
+		b.scope.Stale = nil
+		for _, m := range dhcp.Stale(b.scope, world) {
+			b.scope.Stale = append(b.scope.Stale, m.File)
+		}
+		world.Merge(p.Read(context.Background(), b.scope, dhcp.StaleResources(b.scope)))
+	}
 	pl := plan.Build(plan.Input{Scope: b.scope, Kinds: kinds, World: world})
 	pl.Steps = graphOrder(pl.Steps)
 	return pl
@@ -245,7 +252,7 @@ func (b *bench) step(p *dhcp.Provider, step *plan.Step) *plan.Fault {
 	switch {
 	case live.Fault != nil:
 		return live.Fault
-	case live.Presence == plan.Present && plan.Satisfies(step.After, live.Value):
+	case live.Presence == plan.Present && plan.Satisfies(step.After, live.Value), live.Presence == plan.Absent && step.After.IsNull():
 		return nil
 	case step.Before.IsNull() && live.Presence != plan.Absent,
 		!step.Before.IsNull() && plan.Fingerprint(plan.Restrict(live.Value, step.Before)) != step.Guard:

@@ -66,7 +66,8 @@ func decideIndex(d plan.Decision) plan.Verdict {
 }
 
 // serve notes the devices whose reservations this plan changes, as far as they
-// count, and the addresses of those steps.
+// count, and the addresses of those steps; for the service also those of entries
+// that are removed.
 func serve(d plan.Decision, step *plan.Step, counts func(*plan.Step) bool) bool {
 	devices := map[string]bool{}
 	for _, u := range d.Steps {
@@ -75,12 +76,19 @@ func serve(d plan.Decision, step *plan.Step, counts func(*plan.Step) bool) bool 
 			devices[u.Address.Device] = true
 		}
 	}
+	if step.Action == plan.ActionRun { // the service; the index is rewritten by the removal itself
+		for _, u := range d.Steps {
+			if u.Address.KindName() == "dhcp."+kindStale && u.Blocked == nil {
+				step.Because = append(step.Because, u.Address.String())
+			}
+		}
+	}
 	for name := range devices {
 		step.Serves = append(step.Serves, name)
 	}
 	sort.Strings(step.Serves)
 	sort.Strings(step.Because)
-	return len(devices) > 0
+	return len(step.Because) > 0
 }
 
 // indexed lists the files that the index has to list: those that it lists and

@@ -190,7 +190,7 @@ func (fo *folder) conflict(e Entry, former string) *plan.Fault {
 				With("file", fo.at(name)).With("content", excerpt(fo.text(name)))
 			if id, ours := fo.fl.owner(fo.text(name)); ours {
 				return f.With("device of that file", strconv.FormatInt(id, 10)).
-					WithHint("If that device still exists, correct one of the two in NetBox; if its entry is about to change as well, apply that device first. If it is gone, remove the file.")
+					WithHint("If that device still exists, correct one of the two in NetBox; if its entry is about to change as well, apply that device first. If it is gone: enroll plan --all --prune-dhcp.")
 			}
 			return f
 		}

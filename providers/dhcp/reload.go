@@ -99,7 +99,7 @@ const passwordRequired = "a password is required"
 func (p *Provider) noSudo(command string, a answer) *plan.Fault {
 	return plan.NewFault(plan.CodeDHCPCommand, "sudo on %s does not let %s run %s", p.address, p.settings.User, command).
 		With("command", "sudo -n "+command).With("stderr", strings.TrimSpace(a.stderr)).
-		WithHint("Add to a file in /etc/sudoers.d on the server: %s ALL=(root) NOPASSWD: %s", p.settings.User, command)
+		WithHint("enroll doctor --sudoers prints the file for /etc/sudoers.d on the server; among its lines is: %s ALL=(root) NOPASSWD: %s", p.settings.User, command)
 }
 
 // undo puts the former files back after the check refused the new ones: the

@@ -7,7 +7,9 @@ import (
 )
 
 // Kinds are the kinds of resources that a DHCP server has.
-func Kinds() []plan.Kind { return []plan.Kind{reservationKind(), indexKind(), serviceKind()} }
+func Kinds() []plan.Kind {
+	return []plan.Kind{reservationKind(), indexKind(), staleKind(), serviceKind()}
+}
 
 // reservationKind is the file with a BMC's reservation. Its value is
 // {"path", "content"}: content is the whole file.

@@ -19,6 +19,7 @@ import (
 const (
 	kindReservation = "reservation"
 	kindIndex       = "index"
+	kindStale       = "stale"
 	kindService     = "service"
 )
 
@@ -31,6 +32,7 @@ type ask struct {
 	wanted   []wish
 	services []plan.Address
 	indexes  []plan.Address
+	stale    []plan.Address
 	out      plan.Snapshot
 	done     chan struct{} // closed with the answers
 }
@@ -46,7 +48,7 @@ func (q *ask) fail(f *plan.Fault) {
 			q.unreadable(w.address, f)
 		}
 	}
-	for _, a := range append(q.services[:len(q.services):len(q.services)], q.indexes...) {
+	for _, a := range slices.Concat(q.services, q.indexes, q.stale) {
 		if _, answered := q.out[a]; !answered {
 			q.unreadable(a, f)
 		}
@@ -60,7 +62,7 @@ func (q *ask) fail(f *plan.Fault) {
 // command that completed with a failure does not: the files are then read.
 func (p *Provider) Read(ctx context.Context, sc *plan.Scope, resources []plan.Resource) plan.Snapshot {
 	q := newAsk(sc, resources)
-	if len(q.wanted) == 0 && len(q.services) == 0 && len(q.indexes) == 0 {
+	if len(q.wanted)+len(q.services)+len(q.indexes)+len(q.stale) == 0 {
 		return q.out
 	}
 	p.mu.Lock()
@@ -119,6 +121,12 @@ func newAsk(sc *plan.Scope, resources []plan.Resource) *ask {
 			q.services = append(q.services, r.Address)
 		case kindIndex:
 			q.indexes = append(q.indexes, r.Address)
+		case kindStale:
+			if !safeName.MatchString(r.Address.Key) {
+				q.unreadable(r.Address, plan.NewFault(plan.CodeInternal, "%q is no name of an entry's file", r.Address.Key))
+				continue
+			}
+			q.stale = append(q.stale, r.Address)
 		case kindReservation:
 			t := sc.Target(r.Address.Device)
 			if t == nil {
@@ -142,7 +150,7 @@ func newAsk(sc *plan.Scope, resources []plan.Resource) *ask {
 func (p *Provider) answer(ctx context.Context, l *link, asks []*ask) *plan.Fault {
 	folder, state := false, false
 	for _, q := range asks {
-		folder = folder || len(q.wanted) > 0 || len(q.indexes) > 0
+		folder = folder || len(q.wanted)+len(q.indexes)+len(q.stale) > 0
 		state = state || len(q.services) > 0
 	}
 	parts := []part{{"pending", "test -e " + markerName}}
@@ -174,6 +182,9 @@ func (p *Provider) answer(ctx context.Context, l *link, asks []*ask) *plan.Fault
 		}
 		for _, address := range q.indexes {
 			q.out[address] = fo.indexLive(q.sc)
+		}
+		if f := p.readStale(ctx, l, fo, q); f != nil {
+			return f
 		}
 		for _, address := range q.services {
 			q.out[address] = withMarked(q.out[address], fo)

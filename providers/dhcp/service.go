@@ -58,7 +58,7 @@ func decideService(d plan.Decision) plan.Verdict {
 		return plan.Verdict{Fault: d.Live.Fault, Unreadable: true}
 	}
 	v := decideTelling(d)
-	v.Observed = stale(d)
+	v.Observed = observeStale(d)
 	return v
 }
 
@@ -174,6 +174,9 @@ func (p *Provider) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, mem
 		switch step.Address.Kind {
 		case kindIndex:
 			result, f = p.runIndex(ctx, l, sc, memo)
+			return f
+		case kindStale:
+			result, f = p.runStale(ctx, l, step, memo)
 			return f
 		case kindService:
 			result, f = p.runService(ctx, l, sc, step, memo)

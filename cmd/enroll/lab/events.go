@@ -39,6 +39,12 @@ func (l *Lab) driftOf(h Host) {
 	}
 }
 
+// retire is what a machine leaves that is gone from NetBox.
+func (l *Lab) retire() error {
+	l.DHCP.PutFile("gpu-900-bmc", "# managed by enroll: device 9900 gpu-900\n02:00:5e:09:00:00,198.18.250.9,gpu-900-bmc\n", 0o644)
+	return nil
+}
+
 // spoil is what goes wrong in a rack.
 func (l *Lab) spoil() error {
 	a, b := &l.Hosts[0].NICs[0], &l.Hosts[0].NICs[1]

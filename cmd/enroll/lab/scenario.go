@@ -24,6 +24,7 @@ func Scenarios() []Scenario {
 		{"clean", "enrolled: every device is available and as recorded", all, nothing},
 		{"owned", "enrolled; then Nova put an instance on gpu-001, and its BMC's settings were changed by hand", all, (*Lab).own},
 		{"drifted", "enrolled; then somebody changed gpu-001's BMC settings and its DHCP entry by hand", all, (*Lab).drift},
+		{"retired", "enrolled; then a machine was taken out of NetBox, and its DHCP entry stayed", all, (*Lab).retire},
 		{"tolerated", "drifted, and the site's files tolerate the BMC's name until a date", all, (*Lab).tolerate},
 		{"denied", "fresh, and policies of the site's files deny disk erases, want approval of reboots and warn about racks", nil, (*Lab).deny},
 		{"faulty", "racked and recorded, but gpu-001's cables are swapped and the BMC of gpu-002, if there is one, has another password than the vault", nil, (*Lab).spoil},

@@ -123,7 +123,7 @@ func (h *page) table(p *plan.Plan, g byDevice) {
 		}
 		h.row("td", append(cells, escape(effectSum(d.Effects)), escape(says(d, g))))
 	}
-	h.f("</table>\n<p>%s</p>\n", escape(legend))
+	h.f("</table>\n<p>%s</p>\n", escape(legendOf(p)))
 	if racks := rackRows(p); len(p.Racks) > 1 && len(racks) > 1 {
 		h.f("<h2>Racks</h2>\n<table>\n")
 		for i, row := range racks {

@@ -33,6 +33,8 @@ func outcome(r *apply.Report) string {
 	switch failed := len(r.Failed()); {
 	case r.Interrupted:
 		return "interrupted"
+	case failed == 0 && r.Alone() > 0:
+		return "ended with " + plural(r.Alone(), "step") + " of the site not done"
 	case failed == 0:
 		return "finished"
 	default:

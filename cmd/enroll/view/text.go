@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,14 @@ type TextOptions struct {
 // valueLimit is how many characters of a value are shown where no terminal bounds
 // the line.
 const valueLimit = 160
+
+// legendOf is the legend of a plan: few have something to remove.
+func legendOf(p *plan.Plan) string {
+	if !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Action == plan.ActionRemove }) {
+		return legend
+	}
+	return strings.Replace(legend, "> run", "- remove  > run", 1)
+}
 
 // legend explains the symbols, which carry the meaning.
 const legend = "Symbols: + create  ~ update  > run  … wait  ? verify  ! blocked  · observed  = as wanted"
@@ -275,7 +284,7 @@ func (t *textWriter) closing(p *plan.Plan) {
 		t.f("Values that end with %sN) have N characters more; --full shows them.\n", cutMark)
 	}
 	if p.HasWork() {
-		t.parts(strings.Split(legend, "  ")...)
+		t.parts(strings.Split(legendOf(p), "  ")...)
 	}
 	for _, line := range effectLines(p.Summary) {
 		t.prose("", line)

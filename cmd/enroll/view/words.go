@@ -17,6 +17,8 @@ func symbol(s *plan.Step) string {
 		return "+"
 	case plan.ActionUpdate:
 		return "~"
+	case plan.ActionRemove:
+		return "-"
 	case plan.ActionRun, plan.ActionTransition:
 		return ">"
 	case plan.ActionWait:
