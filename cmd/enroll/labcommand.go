@@ -132,14 +132,14 @@ func (a *app) happen(ctx context.Context, l *lab.Lab, dir string, scenario lab.S
 }
 
 func (a *app) converge(ctx context.Context, l *lab.Lab, dir string, args []string) error {
-	var out bytes.Buffer
+	var out, errOut bytes.Buffer // an interrupt is told on the second one while the first one is written
 	inner := *a.sys
 	env := map[string]string{"ENROLL_SITE": filepath.Join(dir, "site"), "VAULT_TOKEN": l.Vault.Token, "XDG_STATE_HOME": filepath.Join(dir, "state")}
-	inner.stdin, inner.stdout, inner.stderr = strings.NewReader(""), &out, &out
+	inner.stdin, inner.stdout, inner.stderr = strings.NewReader(""), &out, &errOut
 	inner.terminal = false
 	inner.lookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	if code := run(ctx, append([]string{"apply", "--auto-approve", "--journal", filepath.Join(dir, "journal")}, args...), &inner); code != exitDone {
-		return fmt.Errorf("the lab's devices could not be brought on their way (exit %d):\n%s", code, out.String())
+		return fmt.Errorf("the lab's devices could not be brought on their way (exit %d):\n%s%s", code, out.String(), errOut.String())
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func labUp(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("usage: lab DIR")
 	}
 	dir := ts.MkAbs(args[0])
-	for range 200 {
+	for range 2400 { // a minute: machines may be busy
 		if _, err := os.Stat(filepath.Join(dir, "ready")); err == nil {
 			for _, kv := range readEnv(ts, filepath.Join(dir, "env")) {
 				ts.Setenv(kv[0], kv[1])
