@@ -50,6 +50,7 @@ func processorTime(b *testing.B) time.Duration {
 // simulators and the network. The answers are recorded as the providers give them,
 // decoded.
 func BenchmarkPlanRecorded(b *testing.B) {
+	collectLess() // as the program does
 	l, dir := startLab(b, 500)
 	sys := system()
 	env := map[string]string{"VAULT_TOKEN": l.Vault.Token}
@@ -101,6 +102,9 @@ func BenchmarkPlanRecorded(b *testing.B) {
 				b.ReportMetric(float64(len(p.Steps)), "steps")
 			}
 			b.ReportMetric(float64((processorTime(b)-began).Milliseconds())/float64(b.N), "cpu-ms/op")
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			b.ReportMetric(float64(m.Sys)/1e6, "MB-sys")
 		})
 	}
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"os"
+	"runtime/debug"
 	_ "time/tzdata" // policies name time zones, also on machines without a database of them
 )
 
@@ -13,5 +14,10 @@ import (
 var version = "0.1.0-dev"
 
 func main() {
+	collectLess()
 	os.Exit(run(context.Background(), os.Args[1:], system()))
 }
+
+// collectLess trades memory for time: a run allocates, writes its plan and ends,
+// and collecting at twice what lives was a fifth of the time that planning takes.
+func collectLess() { debug.SetGCPercent(300) }
