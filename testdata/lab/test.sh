@@ -16,6 +16,14 @@ set -a
 . "$RUN/env"
 set +a
 
+# Nodes that a run which was killed left behind would be rivals of the next one's.
+api() { curl -sS -H 'X-OpenStack-Ironic-API-Version: 1.82' "$@"; }
+for node in $(api "$ENROLL_LAB_IRONIC_URL/v1/nodes?fields=name" | grep -o '"conf-[0-9a-z-]*"' | tr -d '"'); do
+  say "lab: deleting $node, left behind by a run that was killed"
+  api -o /dev/null -X PUT -H 'Content-Type: application/json' -d '{}' "$ENROLL_LAB_IRONIC_URL/v1/nodes/$node/maintenance"
+  api -o /dev/null -X DELETE "$ENROLL_LAB_IRONIC_URL/v1/nodes/$node"
+done
+
 cd "$LAB/../.."
 # Exactly the packages that have such tests, so that every line is about the lab.
 mapfile -t packages < <(grep -rlE --include='*_test.go' '^//go:build (.*[ (&!|])?lab([ )&|]|$)' . | xargs -r -n 1 dirname | sort -u)
