@@ -82,7 +82,7 @@ func explainFromFile(name, file string) ([]view.Explanation, error) {
 		e := fromPlan(p, at)
 		switch {
 		case e.Step != nil:
-			e.Want, e.From = e.Step.After, e.Step.From
+			e.Want, e.From, e.Planned = e.Step.After, e.Step.From, true
 			e.Live = plan.LiveValue(e.Step.Before)
 			if e.Step.BeforeUnknown {
 				e.Live = plan.Live{Presence: plan.Unreachable, Value: plan.Null}

@@ -18,6 +18,7 @@ type Explanation struct {
 	Want     plan.Value
 	From     []string // where the wanted value comes from
 	Live     plan.Live
+	Planned  bool // Live is what the step of a plan file expects before it, not what was read now
 	Step     *plan.Step
 	Needs    []*plan.Step // that the step needs
 	Checks   []plan.Check
@@ -92,7 +93,11 @@ func (t *textWriter) compared(e Explanation) {
 	if len(paths) == 0 || len(e.Checks) > 0 { // which say it better
 		return
 	}
-	t.f("  wanted and live\n")
+	now, padded := "live", "live  "
+	if e.Planned {
+		now, padded = "before the step", "before"
+	}
+	t.f("  wanted and %s\n", now)
 	differ := differing(live, want)
 	for _, path := range paths {
 		is, wanted := orNone(live[path].json), orNone(want[path].json)
@@ -102,14 +107,14 @@ func (t *textWriter) compared(e Explanation) {
 		}
 		switch limit := t.room(nil); {
 		case !seen:
-			t.f("    ? %s\n        wanted  %s\n        live    %s\n", Clean(name), Clean(cut(wanted, limit)), unseen)
+			t.f("    ? %s\n        wanted  %s\n        %s  %s\n", Clean(name), Clean(cut(wanted, limit)), padded, unseen)
 		case slices.Contains(differ, path) && live[path].lines != nil && want[path].lines != nil:
-			t.f("    %s %s, from live (-) to wanted (+)\n", t.color(yellow, "≠"), Clean(name))
+			t.f("    %s %s, from %s (-) to wanted (+)\n", t.color(yellow, "≠"), Clean(name), now)
 			for _, l := range textDiff(live[path].lines, want[path].lines, limit) {
 				t.f("        %s %s\n", t.color(markColor(l.mark), l.mark), l.text)
 			}
 		case slices.Contains(differ, path):
-			t.f("    %s %s\n        wanted  %s\n        live    %s\n", t.color(yellow, "≠"), Clean(name), Clean(cut(wanted, limit)), Clean(cut(is, limit)))
+			t.f("    %s %s\n        wanted  %s\n        %s  %s\n", t.color(yellow, "≠"), Clean(name), Clean(cut(wanted, limit)), padded, Clean(cut(is, limit)))
 		default:
 			t.f("    %s %s\n        both    %s\n", t.color(green, "="), Clean(name), Clean(cut(wanted, limit)))
 		}
