@@ -53,7 +53,7 @@ type job struct {
 	due      time.Time
 	began    time.Time
 	window   time.Time // the end of its place among the hosts that reboot
-	held     string    // why it waited for a place, as it was told
+	held     bool      // it waited for a place, and that was told
 	observed string    // what it last waited for, as it was written
 
 	looks, retries, busyTries, readBacks int
@@ -303,14 +303,14 @@ func (r *run) startNext(ctx context.Context, now time.Time) bool {
 // placed reports whether a job has its place among the rebooting hosts, if it
 // needs one. One that has to wait is called again when a place is free.
 func (r *run) placed(j *job, now time.Time) bool {
-	if !j.began.IsZero() || j.rack == "" && j.step.Address.Device == "" || !reboots(j.step) {
+	if !j.began.IsZero() || j.step.Address.Device == "" || !reboots(j.step) {
 		return true
 	}
 	if why := r.places.full(j.rack); why != "" {
-		if j.held == "" {
+		if !j.held {
 			r.tell(plan.Event{Kind: plan.EventHold, Step: j.step, Text: why})
 		}
-		j.held = why
+		j.held = true
 		r.places.wait(j)
 		return false
 	}

@@ -22,7 +22,6 @@ type Progress struct {
 	waits bool              // tell what steps wait for
 
 	mu     sync.Mutex
-	latest time.Time             // of the last event
 	active map[string]activeStep // step id → begun and not over
 	over   int
 	total  int
@@ -103,7 +102,6 @@ func (p *Progress) text(e plan.Event) string {
 
 // follow keeps what is under way.
 func (p *Progress) follow(e plan.Event) {
-	p.latest = e.Time
 	if e.Step == nil {
 		return
 	}
