@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -231,12 +230,7 @@ func (b *backfill) exit(f backfillFlags) int {
 
 func (a *app) printBackfill(b *backfill, format string) error {
 	if format == "json" {
-		raw, err := json.MarshalIndent(b, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = a.sys.stdout.Write(append(raw, '\n'))
-		return err
+		return view.JSON(a.sys.stdout, b)
 	}
 	w := tabwriter.NewWriter(a.sys.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "Platform classes of site %s\n\n", view.Clean(b.Site))

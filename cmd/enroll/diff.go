@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -58,8 +57,5 @@ func (a *app) printComparison(c plan.Comparison, format string, full bool) error
 	if format == "text" {
 		return view.Comparison(a.sys.stdout, c, view.TextOptions{Color: a.sys.color(), Full: full, Width: a.sys.width})
 	}
-	enc := json.NewEncoder(a.sys.stdout)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(c)
+	return view.JSON(a.sys.stdout, c)
 }

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/enroll-dev/enroll/cmd/enroll/view"
 	"github.com/enroll-dev/enroll/providers/ironic"
 )
 
@@ -14,9 +14,7 @@ import (
 func (a *app) accessRules(format string) error {
 	rules := ironic.AccessRules()
 	if format == "json" {
-		enc := json.NewEncoder(a.sys.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(rules)
+		return view.JSON(a.sys.stdout, rules)
 	}
 	var b strings.Builder
 	b.WriteString("Access rules of an application credential for Ironic; --format json prints them for\n" +

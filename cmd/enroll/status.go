@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -48,7 +47,7 @@ func (a *app) status(f applyFlags, args []string) error {
 		}
 		if f.all {
 			if f.format == "json" {
-				return a.printJSON(append([]apply.Past{}, all...))
+				return view.JSON(a.sys.stdout, append([]apply.Past{}, all...))
 			}
 			return view.Journals(a.sys.stdout, all, a.sys.now(), a.sys.color())
 		}
@@ -67,7 +66,7 @@ func (a *app) status(f applyFlags, args []string) error {
 		return err
 	}
 	if f.format == "json" {
-		return a.printJSON(map[string]any{"journal": past, "obligations": append([]plan.Obligation{}, open...)})
+		return view.JSON(a.sys.stdout, map[string]any{"journal": past, "obligations": append([]plan.Obligation{}, open...)})
 	}
 	return view.Status(a.sys.stdout, past, open, a.sys.now(), a.sys.color())
 }
@@ -105,13 +104,4 @@ func openOf(dir string, past apply.Past) ([]plan.Obligation, error) {
 		devices = append(devices, d)
 	}
 	return apply.OpenObligations(dir, past.Site, devices)
-}
-
-func (a *app) printJSON(v any) error {
-	raw, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = a.sys.stdout.Write(append(raw, '\n'))
-	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/enroll-dev/enroll/cmd/enroll/view"
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers"
 	"github.com/enroll-dev/enroll/schema"
@@ -120,10 +121,7 @@ func (a *app) printFindingsJSON(diags schema.Diagnostics, findings []providers.F
 		list = append(list, findingJSON{f.What, f.Fault == nil, f.Note, f.Fault})
 	}
 	report["live"] = list
-	enc := json.NewEncoder(a.sys.stdout)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(report)
+	return view.JSON(a.sys.stdout, report)
 }
 
 // failed counts the findings with a fault.

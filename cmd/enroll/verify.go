@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -159,10 +158,7 @@ func compareOffer(want dhcp.Offer, got *dhcp.Offer) []proofLine {
 
 func (a *app) printProof(p dhcpProof, format string) error {
 	if format == "json" {
-		enc := json.NewEncoder(a.sys.stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(p)
+		return view.JSON(a.sys.stdout, p)
 	}
 	return writeProof(a.sys.stdout, p, a.sys.color())
 }

@@ -81,7 +81,7 @@ func (s *session) verify(ctx context.Context) *view.Verification {
 func (a *app) printVerification(v *view.Verification, f verifyFlags) error {
 	switch f.format {
 	case "json":
-		return v.JSON(a.sys.stdout)
+		return view.JSON(a.sys.stdout, v)
 	case "markdown":
 		return v.Markdown(a.sys.stdout, f.maxBytes)
 	case "svg":

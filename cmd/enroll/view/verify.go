@@ -1,7 +1,6 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -100,14 +99,6 @@ func NewVerification(site string, devices []Verified, findings []cabling.Finding
 func (s VerifySummary) String() string {
 	return fmt.Sprintf("Verify: %s, %d proven, %d failed, %d not proven, %d unreadable; %d checks passed, %d failed, %d unknown, %d skipped.",
 		plural(s.Devices, "device"), s.Proven, s.Failed, s.NotProven, s.Unreadable, s.Pass, s.Fail, s.Unknown, s.Skipped)
-}
-
-// JSON writes the verification for programs.
-func (v *Verification) JSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }
 
 // Text writes the verification for a terminal: of what passes the number, unless
