@@ -2,6 +2,7 @@ package apply
 
 import (
 	"encoding/json"
+	"sort"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -132,4 +133,61 @@ func (r *Report) Failed() []DeviceReport {
 		}
 	}
 	return out
+}
+
+// report sums up. A device counts as failed by its first fault; one whose
+// shared step failed has that fault.
+func (r *run) report() *Report {
+	rep := &Report{PlanID: r.in.PlanID, Began: r.began, Spent: r.deps.Clock.Now().Sub(r.began), Interrupted: r.halted && !r.broke, Obligations: r.obligations}
+	devices := map[string]*DeviceReport{}
+	of := func(name string) *DeviceReport {
+		if devices[name] == nil {
+			devices[name] = &DeviceReport{Name: name}
+		}
+		return devices[name]
+	}
+	for name, f := range r.in.Held {
+		of(name).Fault = f
+	}
+	for _, j := range r.jobs {
+		rep.Steps = append(rep.Steps, j.report)
+		if d := j.step.Address.Device; d != "" {
+			of(d).count(j.report)
+			continue
+		}
+		for _, name := range j.step.Serves {
+			of(name).served(j.report)
+		}
+	}
+	for _, d := range devices {
+		rep.Devices = append(rep.Devices, *d)
+	}
+	sort.Slice(rep.Devices, func(a, b int) bool { return plan.NaturalLess(rep.Devices[a].Name, rep.Devices[b].Name) })
+	return rep
+}
+
+// served takes in a step that serves the device among others: its failure is the
+// device's too, its success is nobody's own.
+func (d *DeviceReport) served(s StepReport) {
+	if s.Fault != nil && d.Fault == nil {
+		d.Fault, d.At = s.Fault, s.Step
+	}
+}
+
+func (d *DeviceReport) count(s StepReport) {
+	switch s.State {
+	case plan.StepDone:
+		d.Done++
+	case plan.StepAlready:
+		d.Already++
+	case plan.StepBlocked:
+		d.Blocked++ // the plan showed it as such; it is no failure of the run
+	case plan.StepFailed, plan.StepInDoubt:
+		d.NotRun++
+		if d.Fault == nil {
+			d.Fault, d.At = s.Fault, s.Step
+		}
+	case plan.StepSkipped, plan.StepNotRun, plan.StepLeft:
+		d.NotRun++
+	}
 }

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"sort"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -393,80 +392,6 @@ func (r *run) settle(ctx context.Context, j *job, out outcome) {
 	}
 }
 
-// rest decides when a job is visited again, or that it has used up its ledger.
-func (r *run) rest(j *job, out outcome) {
-	now := r.deps.Clock.Now()
-	j.visit.stage, j.visit.memo = out.stage, out.memo
-	o := r.options
-	pause, kind := out.after, plan.EventWait
-	switch {
-	case out.fault == nil && out.look:
-		pause = doubled(o.LookMin, o.LookMax, j.looks)
-		j.looks++
-	case out.fault == nil:
-		j.retries, j.busyTries = 0, 0
-	case out.fault.Code == plan.CodeNotApplied:
-		j.readBacks++
-		if j.readBacks >= o.ReadBacks {
-			r.end(j, failed(out.fault))
-			return
-		}
-		pause, kind = o.ReadBackPause, plan.EventRetry
-	case out.fault.Class() == plan.ClassBusy:
-		if j.report.BusySpent >= o.BusyBudget {
-			r.end(j, failed(out.fault.With("busy for", j.report.BusySpent.Round(time.Second).String())))
-			return
-		}
-		pause, kind = max(doubled(o.BusyMin, o.BusyMax, j.busyTries), min(out.fault.After, o.BusyMax)), plan.EventRetry
-		j.busyTries++
-		j.busySince = now
-	default:
-		if j.retries >= o.Retries {
-			r.end(j, failed(out.fault.With("tried", fmt.Sprintf("%d times", j.retries+1))))
-			return
-		}
-		pause, kind = doubled(o.RetryMin, time.Minute, j.retries), plan.EventRetry
-		j.retries++
-		j.report.RetrySpent++
-	}
-	if left := r.left(j, now); left <= 0 {
-		r.end(j, failed(r.timeout(j, out)))
-		return
-	} else if kind == plan.EventWait && pause > left {
-		pause = left // one last look at the end of the budget
-	}
-	if out.text != "" && out.text != j.observed {
-		j.observed = out.text
-		if f := r.deps.Journal.wait(j.step, out.text); f != nil {
-			r.broken(f)
-		}
-	}
-	j.due, j.at = now.Add(pause), resting
-	r.rests.put(j)
-	r.tell(plan.Event{Kind: kind, Step: j.step, After: pause, Text: out.text, Fault: out.fault})
-}
-
-// left is what is left of a step's budget. Time spent on a busy system is in a
-// ledger of its own and does not count.
-func (r *run) left(j *job, now time.Time) time.Duration {
-	return r.budget(j) - (now.Sub(j.began) - j.report.BusySpent)
-}
-
-func (r *run) budget(j *job) time.Duration {
-	if b := time.Duration(j.step.Budget); b != 0 {
-		return b
-	}
-	return r.options.Budget
-}
-
-func (r *run) timeout(j *job, out outcome) *plan.Fault {
-	f := plan.NewFault(plan.CodeTimeout, "%s did not come to its end within %s", j.step.Address, r.budget(j)).With("last observed", out.text)
-	if out.fault != nil {
-		f = f.With("last fault", out.fault.Error())
-	}
-	return f
-}
-
 // halt starts nothing new: what waits is left, what was not begun is not run,
 // what is in flight is waited for.
 func (r *run) halt(why string) {
@@ -579,61 +504,4 @@ func (r *run) tell(e plan.Event) {
 		return
 	}
 	r.deps.Events(e)
-}
-
-// report sums up. A device counts as failed by its first fault; one whose
-// shared step failed has that fault.
-func (r *run) report() *Report {
-	rep := &Report{PlanID: r.in.PlanID, Began: r.began, Spent: r.deps.Clock.Now().Sub(r.began), Interrupted: r.halted && !r.broke, Obligations: r.obligations}
-	devices := map[string]*DeviceReport{}
-	of := func(name string) *DeviceReport {
-		if devices[name] == nil {
-			devices[name] = &DeviceReport{Name: name}
-		}
-		return devices[name]
-	}
-	for name, f := range r.in.Held {
-		of(name).Fault = f
-	}
-	for _, j := range r.jobs {
-		rep.Steps = append(rep.Steps, j.report)
-		if d := j.step.Address.Device; d != "" {
-			of(d).count(j.report)
-			continue
-		}
-		for _, name := range j.step.Serves {
-			of(name).served(j.report)
-		}
-	}
-	for _, d := range devices {
-		rep.Devices = append(rep.Devices, *d)
-	}
-	sort.Slice(rep.Devices, func(a, b int) bool { return plan.NaturalLess(rep.Devices[a].Name, rep.Devices[b].Name) })
-	return rep
-}
-
-// served takes in a step that serves the device among others: its failure is the
-// device's too, its success is nobody's own.
-func (d *DeviceReport) served(s StepReport) {
-	if s.Fault != nil && d.Fault == nil {
-		d.Fault, d.At = s.Fault, s.Step
-	}
-}
-
-func (d *DeviceReport) count(s StepReport) {
-	switch s.State {
-	case plan.StepDone:
-		d.Done++
-	case plan.StepAlready:
-		d.Already++
-	case plan.StepBlocked:
-		d.Blocked++ // the plan showed it as such; it is no failure of the run
-	case plan.StepFailed, plan.StepInDoubt:
-		d.NotRun++
-		if d.Fault == nil {
-			d.Fault, d.At = s.Fault, s.Step
-		}
-	case plan.StepSkipped, plan.StepNotRun, plan.StepLeft:
-		d.NotRun++
-	}
 }
