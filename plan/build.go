@@ -115,7 +115,7 @@ func Build(in Input) *Plan {
 	b.plan.judgeDevices()
 	b.record()
 	b.plan.Recount()
-	b.plan.ContentHash = ContentHash(b.plan)
+	b.plan.takeHash()
 	return b.plan
 }
 

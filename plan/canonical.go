@@ -10,7 +10,8 @@ import (
 )
 
 // document is a JSON object in its canonical form: no blanks, the members of
-// every object sorted by name. Texts and numbers stay as they are spelt.
+// every object sorted by name, and in texts those characters as escapes that a
+// terminal would obey or an eye not see. All else stays as it is spelt.
 type document []member
 
 type member struct {
@@ -48,13 +49,25 @@ func (d document) without(names ...string) document {
 	})
 }
 
+// only leaves all others out.
+func (d document) only(names ...string) document {
+	return slices.DeleteFunc(slices.Clone(d), func(m member) bool {
+		return !slices.Contains(names, string(m.name[1:len(m.name)-1]))
+	})
+}
+
+// join puts the members of two documents together, which have none in common.
+func (d document) join(other document) document {
+	out := append(slices.Clone(d), other...)
+	slices.SortFunc(out, func(a, b member) int { return bytes.Compare(a.name, b.name) })
+	return out
+}
+
 // with sets a text member.
 func (d document) with(name, value string) document {
 	quoted, _ := json.Marshal(name) // a text always encodes
 	text, _ := json.Marshal(value)
-	out := append(d.without(name), member{quoted, text})
-	slices.SortFunc(out, func(a, b member) int { return bytes.Compare(a.name, b.name) })
-	return out
+	return d.without(name).join(document{{quoted, text}})
 }
 
 // pieces are the bytes of the document, in order.
@@ -80,8 +93,11 @@ func (d document) hash() string {
 // indented is the form for files: two spaces of indent, a final newline.
 func (d document) indented() ([]byte, error) {
 	var compact, out bytes.Buffer
+	size := 0
+	d.pieces(func(b []byte) { size += len(b) })
+	compact.Grow(size)
 	d.pieces(func(b []byte) { _, _ = compact.Write(b) })
-	out.Grow(compact.Len() * 2)
+	out.Grow(size * 2)
 	if err := json.Indent(&out, compact.Bytes(), "", "  "); err != nil {
 		return nil, err
 	}
@@ -142,7 +158,7 @@ func (c *canonizer) text() {
 		}
 	}
 	c.at++
-	c.out = append(c.out, c.src[begin:c.at]...)
+	c.out = appendVisible(c.out, c.src[begin:c.at])
 }
 
 func (c *canonizer) list() error {

@@ -17,22 +17,62 @@ var identity = []string{"content_hash", "plan_id", "created", "expires", "site_d
 // Encode writes the plan file: canonical JSON with sorted members, two spaces
 // of indent and a final newline. Equal plans give equal bytes.
 func Encode(p *Plan) ([]byte, error) {
-	d, err := encodeDocument(p)
+	d, err := documentOf(p)
 	if err != nil {
 		return nil, err
 	}
 	return d.with("seal", d.without("seal").hash()).indented()
 }
 
+// documentOf is the plan's document. What its content hash was taken of is not
+// made again: it is nearly all of the work.
+func documentOf(p *Plan) (document, error) {
+	if p.content == nil || p.content.hash != p.ContentHash {
+		return encodeDocument(p)
+	}
+	head := *p
+	head.Steps, head.Checks, head.Observed, head.Diagnostics, head.Devices = nil, nil, nil, nil, nil
+	head.Inputs, head.Scope, head.Racks, head.Policies = Inputs{}, ScopeRecord{}, nil, nil
+	d, err := encodeDocument(&head)
+	if err != nil {
+		return nil, err
+	}
+	return d.only(identity...).join(p.content.document), nil
+}
+
 // ContentHash is the hash that people approve: SHA-256 over the canonical form
 // of everything but the identity of this one plan (id, times, site folder) and
 // its statistics.
 func ContentHash(p *Plan) string {
-	d, err := encodeDocument(p)
+	c, err := contentOf(p)
 	if err != nil {
 		return "" // unreachable: every part of a plan encodes; Encode reports it
 	}
-	return d.without(identity...).hash()
+	return c.hash
+}
+
+// content is what a content hash was taken of.
+type content struct {
+	document
+	hash string
+}
+
+func contentOf(p *Plan) (*content, error) {
+	d, err := encodeDocument(p)
+	if err != nil {
+		return nil, err
+	}
+	d = d.without(identity...)
+	return &content{d, d.hash()}, nil
+}
+
+// takeHash gives the plan its content hash, and keeps what it was taken of.
+func (p *Plan) takeHash() {
+	c, err := contentOf(p)
+	if err != nil {
+		return // as for ContentHash
+	}
+	p.content, p.ContentHash = c, c.hash
 }
 
 func encodeDocument(p *Plan) (document, error) {

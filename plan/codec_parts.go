@@ -63,9 +63,10 @@ func (s *Step) form() *stepJSON {
 	}
 	whole := *s
 	whole.Because, whole.Effects, whole.Needs = list(s.Because), list(s.Effects), list(s.Needs)
-	return &stepJSON{
-		stepAlias: (*stepAlias)(&whole), Kind: s.Address.KindName(), Before: knownJSON(before), After: knownJSON(s.After), AfterUnknown: list(UnknownPaths(s.After)),
-	}
+	out := &stepJSON{stepAlias: (*stepAlias)(&whole), Kind: s.Address.KindName()}
+	out.Before, _ = knownJSON(before)
+	out.After, out.AfterUnknown = knownJSON(s.After)
+	return out
 }
 
 // MarshalJSON writes the step as the plan file has it.
@@ -99,7 +100,10 @@ type observationJSON struct {
 }
 
 func (o Observation) form() observationJSON {
-	return observationJSON{o.Address, o.Rule, o.Text, knownJSON(o.Want), knownJSON(o.Live)}
+	out := observationJSON{Address: o.Address, Rule: o.Rule, Text: o.Text}
+	out.Want, _ = knownJSON(o.Want)
+	out.Live, _ = knownJSON(o.Live)
+	return out
 }
 
 // MarshalJSON writes the observation as the plan file has it.

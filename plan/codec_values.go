@@ -35,24 +35,16 @@ func unknownInto(paths *[]string, at string, v Value) {
 	}
 }
 
-// knownJSON is ToJSON with null for unknown parts.
-func knownJSON(v Value) json.RawMessage {
+// knownJSON is ToJSON with null for unknown parts, and the paths of these.
+func knownJSON(v Value) (json.RawMessage, []string) {
 	if v == (Value{}) {
-		return json.RawMessage("null") // a zero Value: nothing was set
+		return json.RawMessage("null"), []string{} // a zero Value: nothing was set
 	}
-	if v.IsWhollyKnown() {
-		return ToJSON(v)
+	var b bytes.Buffer
+	if writeJSON(&b, v, "null") {
+		return b.Bytes(), []string{}
 	}
-	known, err := cty.Transform(v, func(_ cty.Path, el cty.Value) (cty.Value, error) {
-		if !el.IsKnown() {
-			return Null, nil
-		}
-		return el, nil
-	})
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return ToJSON(known)
+	return b.Bytes(), UnknownPaths(v)
 }
 
 // valueJSON reads a value; the parts at the given paths become unknown.

@@ -39,6 +39,8 @@ type Plan struct {
 	// where ContentHash does not look (id, life). It is no signature: who can write
 	// the file can make a new seal.
 	Seal string `json:"seal"`
+
+	content *content // what ContentHash was taken of; nil: the plan may have changed since
 }
 
 // Tool names the program that made the plan.

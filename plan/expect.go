@@ -81,5 +81,5 @@ func covers(approved, v Value) bool {
 	case isList(approved) && isList(v):
 		return slices.EqualFunc(approved.AsValueSlice(), v.AsValueSlice(), covers)
 	}
-	return string(knownJSON(approved)) == string(knownJSON(v)) && v.IsKnown()
+	return v.IsKnown() && string(ToJSON(approved)) == string(ToJSON(v))
 }

@@ -135,7 +135,7 @@ func (p *Plan) Select(sel Selection) (*Plan, error) {
 	out.judgeDevices()
 	out.forgetSubjects()
 	out.Recount()
-	out.ContentHash = ContentHash(&out)
+	out.takeHash()
 	return &out, nil
 }
 

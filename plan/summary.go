@@ -67,6 +67,7 @@ type Summary struct {
 // Recount counts a plan's steps and effects: of each device, of each rack and as a
 // whole.
 func (p *Plan) Recount() {
+	p.content = nil // whoever counts has changed something
 	p.Summary = Summary{Devices: len(p.Devices), Tally: Tally{Effects: map[Effect]int{}}}
 	devices, racks := map[string]*DevicePlan{}, map[string]*RackPlan{}
 	for i := range p.Devices {

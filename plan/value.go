@@ -5,8 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"sort"
+	"strconv"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -45,26 +45,29 @@ func Strs(list ...string) Value {
 func Obj(attrs map[string]Value) Value { return cty.ObjectVal(attrs) }
 
 // unknownToken stands for an unknown part in the JSON form of a value.
-const unknownToken = "(known after apply)"
+const unknownToken = `"(known after apply)"`
 
 // ToJSON writes a value canonically: sorted keys, no spaces, unknown parts as
 // "(known after apply)".
 func ToJSON(v Value) json.RawMessage {
 	var b bytes.Buffer
-	writeJSON(&b, v)
+	writeJSON(&b, v, unknownToken)
 	return b.Bytes()
 }
 
-func writeJSON(b *bytes.Buffer, v Value) {
+// writeJSON writes the token for each unknown part, and says whether it met none.
+func writeJSON(b *bytes.Buffer, v Value, token string) (known bool) {
+	known = true
 	switch {
 	case !v.IsKnown():
-		writeString(b, unknownToken)
+		b.WriteString(token)
+		return false
 	case v.IsNull():
 		b.WriteString("null")
 	case v.Type() == cty.String:
 		writeString(b, v.AsString())
 	case v.Type() == cty.Bool:
-		fmt.Fprintf(b, "%t", v.True())
+		b.WriteString(strconv.FormatBool(v.True()))
 	case v.Type() == cty.Number:
 		b.WriteString(v.AsBigFloat().Text('f', -1))
 	case v.Type().IsObjectType() || v.Type().IsMapType():
@@ -75,7 +78,7 @@ func writeJSON(b *bytes.Buffer, v Value) {
 			}
 			writeString(b, k)
 			b.WriteByte(':')
-			writeJSON(b, attribute(v, k))
+			known = writeJSON(b, attribute(v, k), token) && known
 		}
 		b.WriteByte('}')
 	default:
@@ -86,10 +89,11 @@ func writeJSON(b *bytes.Buffer, v Value) {
 				b.WriteByte(',')
 			}
 			_, el := it.Element()
-			writeJSON(b, el)
+			known = writeJSON(b, el, token) && known
 		}
 		b.WriteByte(']')
 	}
+	return known
 }
 
 func writeString(b *bytes.Buffer, s string) {

@@ -1,11 +1,14 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/enroll-dev/enroll/plan"
 )
 
 const textWidth = 100 // WriteText wraps details there
@@ -25,10 +28,16 @@ func (ds Diagnostics) WriteJSON(w io.Writer) error {
 	if list == nil {
 		list = Diagnostics{}
 	}
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(report{FormatVersion: "1.0", Valid: !ds.HasErrors(), ErrorCount: ds.count(Error), WarningCount: ds.count(Warning), Diagnostics: list})
+	err := enc.Encode(report{FormatVersion: "1.0", Valid: !ds.HasErrors(), ErrorCount: ds.count(Error), WarningCount: ds.count(Warning), Diagnostics: list})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(plan.VisibleJSON(b.Bytes()))
+	return err
 }
 
 // WriteText writes the list for people: what and where, the source line with the

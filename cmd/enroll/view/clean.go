@@ -5,8 +5,9 @@ package view
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/enroll-dev/enroll/plan"
 )
 
 // Clean makes foreign text safe for one line of output: control characters,
@@ -26,7 +27,7 @@ func Clean(s string) string {
 			b.WriteString(`\n`)
 		case r == '\t':
 			b.WriteString(`\t`)
-		case unsafeRune(r):
+		case plan.Invisible(r):
 			b.WriteString(`\u{` + strings.ToLower(hexRune(r)) + `}`)
 		default:
 			b.WriteRune(r)
@@ -38,18 +39,11 @@ func Clean(s string) string {
 
 func isClean(s string) bool {
 	for _, r := range s {
-		if r == utf8.RuneError || r == '\n' || r == '\t' || unsafeRune(r) {
+		if r == utf8.RuneError || r == '\n' || r == '\t' || plan.Invisible(r) {
 			return false
 		}
 	}
 	return true
-}
-
-// unsafeRune finds what a terminal or a reader's eye would obey or not see:
-// C0 and C1 controls, format characters such as right-to-left marks, private
-// use.
-func unsafeRune(r rune) bool {
-	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp)
 }
 
 const hexDigits = "0123456789abcdef"

@@ -83,7 +83,7 @@ type failer interface {
 
 func shownOnly(t failer, out string) {
 	for _, r := range strings.ReplaceAll(out, noMention, "@") {
-		if r != '\n' && unsafeRune(r) || r == unicode.ReplacementChar {
+		if r != '\n' && plan.Invisible(r) || r == unicode.ReplacementChar {
 			t.Fatalf("%U reaches the reader:\n%q", r, out)
 		}
 	}
@@ -163,5 +163,23 @@ func TestMarkdownKeepsItsLimit(t *testing.T) {
 		if folds := strings.Count(b.String(), "</summary>"); folds < devices+1 && !strings.Contains(b.String(), "left out; see the plan file") {
 			t.Fatalf("%d of %d devices are shown and nothing says so:\n%s", folds, devices, b.String())
 		}
+	})
+}
+
+// JSON says the same as the values, and shows what is invisible in them.
+func TestJSONHoldsHostileValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := withText(hostile().Draw(t, "text"), 1)
+		var document, lines bytes.Buffer
+		if err := JSON(&document, p.Policies); err != nil {
+			t.Fatalf("%v", err)
+		}
+		shownOnly(t, document.String())
+		s := NewStream(&lines, func() time.Time { return time.Unix(0, 0) })
+		s.Event(plan.Event{Kind: plan.EventEnd, Text: p.Scope.Site, Step: p.Steps[0], Fault: p.Diagnostics[0].Fault})
+		if err := s.Plan(p); err != nil {
+			t.Fatalf("%v", err)
+		}
+		shownOnly(t, lines.String())
 	})
 }

@@ -1,15 +1,24 @@
 package view
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
+
+	"github.com/enroll-dev/enroll/plan"
 )
 
 // JSON writes a document for programs, in the one form that all commands have:
-// indented, and with <, > and & as they are.
+// indented, with <, > and & as they are, and with what a terminal would obey or an
+// eye not see as escapes.
 func JSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(plan.VisibleJSON(b.Bytes()))
+	return err
 }

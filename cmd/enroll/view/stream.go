@@ -62,7 +62,7 @@ func (s *Stream) write(l streamLine) {
 	l.Time = l.Time.UTC()
 	raw, err := json.Marshal(l)
 	if err == nil {
-		_, err = s.w.Write(append(raw, '\n'))
+		_, err = s.w.Write(append(plan.VisibleJSON(raw), '\n'))
 	}
 	if err != nil && s.err == nil {
 		s.err = err
