@@ -61,6 +61,8 @@ const (
 	CodeIronicUnsupported    Code = "IRONIC_VERSION_UNSUPPORTED"
 	CodeIronicUnexpected     Code = "IRONIC_UNEXPECTED_STATE"
 	CodeIronicNeedsHuman     Code = "IRONIC_NODE_NEEDS_HUMAN"
+	CodeLinkDown             Code = "LINK_DOWN"
+	CodeLinkUnreadable       Code = "LINK_UNREADABLE"
 	CodeNodeOwned            Code = "NODE_OWNED"
 	CodeInspectionMismatch   Code = "INSPECTION_MISMATCH"
 	CodePlanStale            Code = "PLAN_STALE"
@@ -168,6 +170,8 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodeIronicUnsupported:    {ClassRefused, OwnerOpenStack, false, "This Ironic is too old.", "enroll needs API 1.82 (2023.1) or later."},
 	CodeIronicUnexpected:     {ClassRefused, OwnerOpenStack, false, "The node went to another provision state than expected.", "Read last_error in the evidence, mend the cause, plan again."},
 	CodeIronicNeedsHuman:     {ClassRefused, OwnerOpenStack, false, "The node is in a state that enroll never recovers by itself.", "A person must look at the node first."},
+	CodeLinkDown:             {ClassVerification, OwnerOnsite, false, "No frontend link came up while the host booted the ramdisk.", "Check switch, cabling and optics of the NICs that the evidence names, then apply again."},
+	CodeLinkUnreadable:       {ClassRefused, OwnerInfra, true, "The BMC could not be asked for the links of the frontend NICs while the host booted the ramdisk.", "See the BMC's fault in the evidence; enroll plan DEVICE --target 'kind:check.link' asks it again."},
 	CodeNodeOwned:            {ClassOwned, OwnerOpenStack, false, "Nova or a deployment holds the node; enroll does not touch it.", "Release the node first if it is really meant to be enrolled again."},
 	CodeInspectionMismatch:   {ClassVerification, OwnerOnsite, false, "What the hardware reports is not what NetBox records.", "Correct the cabling, the hardware or NetBox; then plan again."},
 	CodePlanStale:            {ClassStale, OwnerInfra, false, "The world moved since the plan was made.", "Make a new plan and review it."},

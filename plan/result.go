@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -23,8 +24,11 @@ type Result struct {
 	After    time.Duration // with OutcomeWait: not before this much later
 	Observed string        // with OutcomeWait: what was seen, for people
 	Memo     Memo          // with OutcomeWait: handed to the next exchange of this step
-	Fault    *Fault        // with OutcomeFailed
-	Checks   []Check       // verdicts that a verify step reached
+	// Evidence, with OutcomeWait, is what the fault shall carry if the waiting ends
+	// here because the budget does.
+	Evidence map[string]string
+	Fault    *Fault  // with OutcomeFailed
+	Checks   []Check // verdicts that a verify step reached
 	// Opens, with OutcomeWait, is what the next exchange will make it necessary to
 	// put back should the step not come to its good end. It is on disk before that
 	// exchange.
@@ -37,6 +41,19 @@ type Result struct {
 // a job id, that the request was sent. It must be plain JSON, so that a durable
 // engine can keep it.
 type Memo map[string]string
+
+// MemoAttempt is the entry of a memo that counts whole attempts within one step,
+// from 1; absent is 1. Each attempt has the full budget for waiting on a lock, and
+// the number outlives a run that was killed.
+const MemoAttempt = "attempt"
+
+// Attempt is the number of the attempt that goes on.
+func (m Memo) Attempt() int {
+	if n, err := strconv.Atoi(m[MemoAttempt]); err == nil && n > 0 {
+		return n
+	}
+	return 1
+}
 
 // Done says that the step's exchange took place.
 func Done() Result { return Result{Outcome: OutcomeDone} }
@@ -74,6 +91,9 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	}
 	if len(r.Memo) > 0 {
 		out["memo"] = r.Memo
+	}
+	if len(r.Evidence) > 0 {
+		out["evidence"] = r.Evidence
 	}
 	if r.Fault != nil {
 		out["fault"] = r.Fault

@@ -262,11 +262,15 @@ func (s *session) connect() error {
 		s.router.systems["dhcp"] = clean(s.dhcp)
 		s.kinds = append(s.kinds, dhcp.Kinds()...)
 	}
-	if b := s.site.BMC; b != nil && s.site.ConfigureBMC {
+	if b := s.site.BMC; b != nil {
+		// Also where BMCs are not configured: the links of hosts that boot a ramdisk
+		// are watched through them.
 		var err error
 		if s.bmc, err = bmc.New(*b, credentials, bmc.Options{Now: s.app.sys.now}); err != nil {
 			return err
 		}
+	}
+	if s.bmc != nil && s.site.ConfigureBMC {
 		s.router.systems["bmc"] = clean(s.bmc)
 		s.router.systems["check.link"] = s.router.systems["bmc"] // the BMC sees the host's links
 		s.kinds = append(s.kinds, bmc.Kinds()...)
@@ -288,7 +292,11 @@ func (s *session) connectIronic() error {
 	if err != nil {
 		return err
 	}
-	s.ironic, err = ironic.New(s.site.Ironics, hostCredentials{vault: s.vault, scope: s.scope}, ironic.Options{Now: s.app.sys.now, Clouds: files, Learn: s.app.redactor.Add})
+	o := ironic.Options{Now: s.app.sys.now, Clouds: files, Learn: s.app.redactor.Add}
+	if s.bmc != nil {
+		o.Links = s.bmc
+	}
+	s.ironic, err = ironic.New(s.site.Ironics, hostCredentials{vault: s.vault, scope: s.scope}, o)
 	return err
 }
 

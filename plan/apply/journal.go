@@ -15,7 +15,7 @@ import (
 // entry is one line of a journal.
 type entry struct {
 	Time   time.Time      `json:"time"`
-	What   string         `json:"what"` // begin-plan, begin, wait, end, stop, end-plan
+	What   string         `json:"what"` // begin-plan, begin, wait, attempt, end, stop, end-plan
 	PlanID string         `json:"plan_id,omitempty"`
 	Site   string         `json:"site,omitempty"`
 	PID    int            `json:"pid,omitempty"`
@@ -25,13 +25,18 @@ type entry struct {
 	Action plan.Action    `json:"action,omitempty"`
 	State  plan.StepState `json:"state,omitempty"`
 	Text   string         `json:"text,omitempty"`
-	Fault  *plan.Fault    `json:"fault,omitempty"`
+	// Attempt is the whole attempt that begins; Busy is what the step has spent in
+	// this run on a system that was busy.
+	Attempt int           `json:"attempt,omitempty"`
+	Busy    time.Duration `json:"busy_ns,omitempty"`
+	Fault   *plan.Fault   `json:"fault,omitempty"`
 }
 
 const (
 	wroteBeginPlan = "begin-plan"
 	wroteBegin     = "begin"
 	wroteWait      = "wait"
+	wroteAttempt   = "attempt"
 	wroteEnd       = "end"
 	wroteStop      = "stop"
 	wroteEndPlan   = "end-plan"
@@ -205,9 +210,16 @@ func (j *Journal) beginPlan(site string, steps int) *plan.Fault {
 	return j.put(entry{What: wroteBeginPlan, PlanID: j.planID, Site: site, PID: os.Getpid(), Steps: steps})
 }
 
-// wait is for those who look from elsewhere; nothing depends on it.
-func (j *Journal) wait(s *plan.Step, text string) *plan.Fault {
-	return j.add(entry{What: wroteWait, Step: s.ID, At: s.Address.String(), Text: text})
+// wait tells those who look from elsewhere what a step waits for, and a later run
+// what it had spent on a busy system.
+func (j *Journal) wait(s *plan.Step, text string, busy time.Duration) *plan.Fault {
+	return j.add(entry{What: wroteWait, Step: s.ID, At: s.Address.String(), Text: text, Busy: busy})
+}
+
+// attempt is on disk before the attempt's first exchange: a run that was killed
+// does not get it back.
+func (j *Journal) attempt(s *plan.Step, n int) *plan.Fault {
+	return j.put(entry{What: wroteAttempt, Step: s.ID, At: s.Address.String(), Attempt: n})
 }
 
 func (j *Journal) begin(s *plan.Step) *plan.Fault {

@@ -2,16 +2,45 @@ package apply
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
 )
+
+// Ledger is what runs of a plan have spent on a step that is not at its end.
+type Ledger struct {
+	Attempt int           // the whole attempt that went on, from 1
+	Spent   time.Duration // of the step's budget, in all of its attempts
+	Busy    time.Duration // of the budget for a busy system, in this attempt
+}
+
+// carry goes on with what earlier runs spent.
+func (j *job) carry(l Ledger) {
+	if l.Attempt > 1 {
+		j.attempt, j.visit.memo = l.Attempt, plan.Memo{plan.MemoAttempt: strconv.Itoa(l.Attempt)}
+	}
+	j.spentBefore, j.report.BusySpent, j.busyCarried = l.Spent, l.Busy, l.Busy
+}
 
 // rest decides when a job is visited again, or that it has used up its ledger.
 func (r *run) rest(j *job, out outcome) {
 	now := r.deps.Clock.Now()
 	j.visit.stage, j.visit.memo = out.stage, out.memo
 	o := r.options
+	if out.memo == nil && j.attempt > 1 {
+		j.visit.memo = plan.Memo{plan.MemoAttempt: strconv.Itoa(j.attempt)}
+	}
+	if out.evidence != nil {
+		j.evidence = out.evidence
+	}
+	if n := out.memo.Attempt(); out.memo != nil && n != j.attempt {
+		// The lock's ledger is an attempt's: neither is billed to the other.
+		j.attempt, j.busyBefore, j.busyTries = n, j.report.BusySpent, 0
+		if f := r.deps.Journal.attempt(j.step, n); f != nil {
+			r.broken(f)
+		}
+	}
 	pause, kind := out.after, plan.EventWait
 	switch {
 	case out.fault == nil && out.look:
@@ -27,8 +56,8 @@ func (r *run) rest(j *job, out outcome) {
 		}
 		pause, kind = o.ReadBackPause, plan.EventRetry
 	case out.fault.Class() == plan.ClassBusy:
-		if j.report.BusySpent >= o.BusyBudget {
-			r.end(j, failed(out.fault.With("busy for", j.report.BusySpent.Round(time.Second).String())))
+		if busy := j.report.BusySpent - j.busyBefore; busy >= o.BusyBudget {
+			r.end(j, failed(r.account(j, out.fault.With("busy for", busy.Round(time.Second).String()), now)))
 			return
 		}
 		pause, kind = max(doubled(o.BusyMin, o.BusyMax, j.busyTries), min(out.fault.After, o.BusyMax)), plan.EventRetry
@@ -49,9 +78,11 @@ func (r *run) rest(j *job, out outcome) {
 	} else if kind == plan.EventWait && pause > left {
 		pause = left // one last look at the end of the budget
 	}
-	if out.text != "" && out.text != j.observed {
-		j.observed = out.text
-		if f := r.deps.Journal.wait(j.step, out.text); f != nil {
+	if text := out.text; text != "" && text != j.observed || !j.busySince.IsZero() {
+		if j.observed = text; text == "" {
+			text = out.fault.Summary
+		}
+		if f := r.deps.Journal.wait(j.step, text, j.report.BusySpent-j.busyCarried); f != nil {
 			r.broken(f)
 		}
 	}
@@ -61,9 +92,11 @@ func (r *run) rest(j *job, out outcome) {
 }
 
 // left is what is left of a step's budget. Time spent on a busy system is in a
-// ledger of its own and does not count.
-func (r *run) left(j *job, now time.Time) time.Duration {
-	return r.budget(j) - (now.Sub(j.began) - j.report.BusySpent)
+// ledger of its own and does not count; what earlier runs of the plan spent does.
+func (r *run) left(j *job, now time.Time) time.Duration { return r.budget(j) - r.spent(j, now) }
+
+func (r *run) spent(j *job, now time.Time) time.Duration {
+	return j.spentBefore + now.Sub(j.began) - (j.report.BusySpent - j.busyCarried)
 }
 
 func (r *run) budget(j *job) time.Duration {
@@ -78,5 +111,19 @@ func (r *run) timeout(j *job, out outcome) *plan.Fault {
 	if out.fault != nil {
 		f = f.With("last fault", out.fault.Error())
 	}
-	return f
+	return r.account(j, f, r.deps.Clock.Now())
+}
+
+// account adds to a fault that ends a wait what the system last said, and what
+// each ledger has spent and has left.
+func (r *run) account(j *job, f *plan.Fault, now time.Time) *plan.Fault {
+	for k, v := range j.evidence {
+		if f.Evidence[k] == "" {
+			f = f.With(k, v)
+		}
+	}
+	text := func(d time.Duration) string { return max(d, 0).Round(time.Second).String() }
+	busy := j.report.BusySpent - j.busyBefore
+	return f.With("spent", text(r.spent(j, now))).With("left", text(r.left(j, now))).
+		With("spent on busy", text(busy)).With("left for busy", text(r.options.BusyBudget-busy))
 }

@@ -19,6 +19,8 @@ type Input struct {
 	// Done are the steps that such a run had finished. They are not done again:
 	// later steps have moved on what they left.
 	Done map[string]bool
+	// Ledgers are what such a run had spent on the steps that it left unfinished.
+	Ledgers map[string]Ledger
 	// Held are devices that nothing is done to, with the reason: their record moved
 	// since the plan, or the plan itself found a fault.
 	Held map[string]*plan.Fault

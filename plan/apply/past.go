@@ -34,7 +34,11 @@ type Past struct {
 	Total   int        `json:"total"` // steps of the plan
 	Steps   []PastStep `json:"steps"`
 
-	torn bool // the last line was cut short by a crash
+	// Ledgers are what the runs spent on the steps of Begun.
+	Ledgers map[string]Ledger `json:"-"`
+
+	open map[string]*opened // steps that the last run has under way
+	torn bool               // the last line was cut short by a crash
 }
 
 // PastStep is a step as far as a journal tells of it, in the order of first mention.
@@ -52,7 +56,7 @@ type PastStep struct {
 func ReadJournal(dir, planID string) (Past, error) {
 	past, err := readFile(journalPath(dir, planID))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Past{Begun: map[string]bool{}, Done: map[string]bool{}}, nil
+		return emptyPast(), nil
 	}
 	return past, err
 }
@@ -103,7 +107,7 @@ func readFile(path string) (Past, error) {
 // readPast reads all lines. A last line that is no whole one is what a crash
 // left; such a line in the middle was ended by the run that came after.
 func readPast(r io.Reader) (Past, error) {
-	past := Past{Begun: map[string]bool{}, Done: map[string]bool{}}
+	past := emptyPast()
 	at := map[string]int{}
 	in := bufio.NewReader(r)
 	for {
@@ -114,6 +118,7 @@ func readPast(r io.Reader) (Past, error) {
 		}
 		if errors.Is(err, io.EOF) {
 			past.torn = len(line) > 0
+			past.settle()
 			return past, nil
 		}
 		if err != nil {
@@ -122,8 +127,42 @@ func readPast(r io.Reader) (Past, error) {
 	}
 }
 
+func emptyPast() Past {
+	return Past{Begun: map[string]bool{}, Done: map[string]bool{}, Ledgers: map[string]Ledger{}, open: map[string]*opened{}}
+}
+
+// opened is a step under way: when it began, and what it spent in this run on a
+// busy system, of that in attempts before the one that goes on.
+type opened struct {
+	began        time.Time
+	busy, before time.Duration
+	attempt      int
+}
+
+// settle adds what the steps under way had spent when their run ended, which is
+// when it wrote its last line.
+func (p *Past) settle() {
+	for id, o := range p.open {
+		p.book(id, o, p.Last)
+	}
+	clear(p.open)
+}
+
+func (p *Past) book(id string, o *opened, until time.Time) {
+	l := p.Ledgers[id]
+	l.Spent += until.Sub(o.began) - o.busy
+	if o.attempt > 0 {
+		l.Attempt, l.Busy = o.attempt, 0
+	}
+	l.Busy += o.busy - o.before
+	p.Ledgers[id] = l
+}
+
 // take takes in one line; at is where a step's entry is.
 func (p *Past) take(e entry, at map[string]int) {
+	if e.What == wroteBeginPlan {
+		p.settle()
+	}
 	p.Last = e.Time
 	switch e.What {
 	case wroteBeginPlan:
@@ -150,11 +189,24 @@ func (p *Past) take(e entry, at map[string]int) {
 	case wroteBegin:
 		p.Begun[e.Step] = true
 		*s = PastStep{ID: e.Step, Address: e.At, Began: e.Time}
+		p.open[e.Step] = &opened{began: e.Time}
 	case wroteWait:
 		s.Text = e.Text
+		if o := p.open[e.Step]; o != nil {
+			o.busy = max(o.busy, e.Busy)
+		}
+	case wroteAttempt:
+		if o := p.open[e.Step]; o != nil {
+			o.attempt, o.before = e.Attempt, o.busy
+		}
 	case wroteEnd:
+		if o := p.open[e.Step]; o != nil {
+			p.book(e.Step, o, e.Time)
+			delete(p.open, e.Step)
+		}
 		if e.State.OK() {
 			delete(p.Begun, e.Step)
+			delete(p.Ledgers, e.Step)
 			p.Done[e.Step] = true
 		}
 		s.State, s.Text, s.Fault, s.Ended = e.State, e.Text, e.Fault, e.Time

@@ -56,6 +56,11 @@ type job struct {
 	observed string    // what it last waited for, as it was written
 
 	looks, retries, busyTries, readBacks int
+	attempt                              int               // the runner's, from 1
+	evidence                             map[string]string // what a system last said of itself
+	// The ledgers of earlier runs of the plan, and how much of the report's time on a
+	// busy system belongs to those, and to attempts before this one.
+	spentBefore, busyCarried, busyBefore time.Duration
 	// The pause that is going on, and what it counts as.
 	busySince time.Time
 
@@ -118,7 +123,8 @@ func newRun(in Input, deps Deps, o Options) (*run, error) {
 		owed[in.Owed[i].Address] = &in.Owed[i]
 	}
 	for i, s := range in.Steps {
-		j := &job{step: s, index: i, rack: racks[s.Address.Device], visit: visit{step: s, sent: in.Begun[s.ID]}, report: StepReport{Step: s}}
+		j := &job{step: s, index: i, rack: racks[s.Address.Device], visit: visit{step: s, sent: in.Begun[s.ID]}, report: StepReport{Step: s}, attempt: 1}
+		j.carry(in.Ledgers[s.ID])
 		if s.Blocked == nil && !in.Done[s.ID] {
 			j.owes = owed[s.Address]
 			delete(owed, s.Address)

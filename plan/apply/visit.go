@@ -50,8 +50,10 @@ type outcome struct {
 	memo  plan.Memo
 	after time.Duration // zero with look: the interpreter's own growing pause
 	look  bool          // waits for something to become readable
-	began bool          // an exchange was started
-	sent  bool          // …and its answer was lost
+	// evidence is what a fault carries should the budget end here.
+	evidence map[string]string
+	began    bool // an exchange was started
+	sent     bool // …and its answer was lost
 
 	opens  *plan.Obligation // to be put back should the step not come to its good end
 	closes bool             // nothing is to be put back any more
@@ -233,6 +235,7 @@ func (v *visitor) exchange(ctx context.Context, in visit) outcome {
 		return keep(out, v.readBack(ctx, in))
 	case plan.OutcomeWait:
 		out.stage, out.memo, out.after, out.text, out.opens = stageExchange, res.Memo, res.After, res.Observed, res.Opens
+		out.evidence = res.Evidence
 		return out
 	case plan.OutcomeFailed:
 		f := res.Fault

@@ -7,21 +7,10 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// LinkState is what a BMC knows about the link of a NIC of its host.
-type LinkState string
-
-// The states. What a BMC does not tell, or cannot know, is Unknown, and never
-// taken for Down.
-const (
-	LinkUp      LinkState = "up"
-	LinkDown    LinkState = "down"
-	LinkUnknown LinkState = "unknown"
-)
-
 // Link is one NIC with its state and where that was seen.
 type Link struct {
 	NIC      plan.FrontendNIC
-	State    LinkState
+	State    plan.LinkState
 	Evidence string
 }
 
@@ -40,7 +29,7 @@ func linkKind() plan.Kind {
 			}
 			return []plan.Resource{{
 				Address: t.Address("check", "link", ""),
-				Want:    plan.Obj(map[string]plan.Value{"Links": plan.Str(string(LinkUp))}),
+				Want:    plan.Obj(map[string]plan.Value{"Links": plan.Str(string(plan.LinkUp))}),
 				From:    from(t.Intent.URL),
 			}}
 		},
@@ -59,12 +48,12 @@ func decideLink(d plan.Decision) plan.Verdict {
 		return plan.Verdict{Checks: []plan.Check{check}}
 	}
 	check.Observed = d.Live.Evidence["links"]
-	switch LinkState(plan.Text(d.Live.Value, "Links")) {
-	case LinkUp:
+	switch plan.LinkState(plan.Text(d.Live.Value, "Links")) {
+	case plan.LinkUp:
 		check.Verdict = plan.CheckPass
-	case LinkDown:
+	case plan.LinkDown:
 		check.Text = "All frontend links are down now. That counts while the host boots over the network, where they are watched."
-	case LinkUnknown:
+	case plan.LinkUnknown:
 		check.Text = "The BMC does not tell the link state of these NICs."
 	}
 	return plan.Verdict{Checks: []plan.Check{check}}
@@ -75,32 +64,45 @@ func readLink(ctx context.Context, k *conn, t *plan.Target, _ plan.Value) (plan.
 	if fault != nil {
 		return plan.Null, nil, fault
 	}
-	seen := evidence{"url": k.base + k.tree.system.path}
-	var words []string
-	for _, l := range links {
-		words = append(words, l.NIC.Name+" "+string(l.State)+" ("+l.Evidence+")")
-	}
-	seen["links"] = strings.Join(words, ", ")
+	seen := evidence{"url": k.base + k.tree.system.path, "links": told(links)}
 	return plan.Obj(map[string]plan.Value{"Links": plan.Str(string(Together(links)))}), seen, nil
 }
 
 // Together is the state of several links as the guard of inspection takes it: any
 // that is up is up, all that are down are down, all else is unknown.
-func Together(links []Link) LinkState {
+func Together(links []Link) plan.LinkState {
 	down := 0
 	for _, l := range links {
 		switch l.State {
-		case LinkUp:
-			return LinkUp
-		case LinkDown:
+		case plan.LinkUp:
+			return plan.LinkUp
+		case plan.LinkDown:
 			down++
-		case LinkUnknown:
+		case plan.LinkUnknown:
 		}
 	}
 	if down == len(links) && down > 0 {
-		return LinkDown
+		return plan.LinkDown
 	}
-	return LinkUnknown
+	return plan.LinkUnknown
+}
+
+// told names each link with its state and where that was seen.
+func told(links []Link) string {
+	var words []string
+	for _, l := range links {
+		words = append(words, l.NIC.Name+" "+string(l.State)+" ("+l.Evidence+")")
+	}
+	return strings.Join(words, ", ")
+}
+
+// Link is Links taken together, with what was seen of each in words.
+func (c *Client) Link(ctx context.Context, t *plan.Target) (plan.LinkState, string, *plan.Fault) {
+	links, fault := c.Links(ctx, t)
+	if fault != nil {
+		return plan.LinkUnknown, "", fault
+	}
+	return Together(links), told(links), nil
 }
 
 // Links tells the link of every frontend NIC of a device. A BMC that cannot be
@@ -139,7 +141,7 @@ func (k *conn) links(ctx context.Context, t *plan.Target) ([]Link, *plan.Fault) 
 		if !nic.MAC.IsZero() {
 			byMAC[nic.MAC] = len(out)
 		}
-		out = append(out, Link{NIC: nic, State: LinkUnknown, Evidence: "the BMC does not list it"})
+		out = append(out, Link{NIC: nic, State: plan.LinkUnknown, Evidence: "the BMC does not list it"})
 	}
 	for _, d := range members {
 		if name(d.path) == "ToManager" { // the host's way to the BMC
@@ -159,29 +161,29 @@ func (k *conn) links(ctx context.Context, t *plan.Target) ([]Link, *plan.Fault) 
 }
 
 // stateOfLink reads an interface. Up needs a speed where one is told: old iDRACs
-// say LinkUp always. Down counts when the host is on and the port is known and
+// say plan.LinkUp always. Down counts when the host is on and the port is known and
 // in use.
-func stateOfLink(d document, power string) (LinkState, string) {
+func stateOfLink(d document, power string) (plan.LinkState, string) {
 	word := d.text("LinkStatus")
 	speed, told := d.number("SpeedMbps")
 	said := "LinkStatus " + word
 	switch word {
 	case "LinkUp", "Up":
 		if told && speed == 0 {
-			return LinkUnknown, said + ", SpeedMbps 0"
+			return plan.LinkUnknown, said + ", SpeedMbps 0"
 		}
-		return LinkUp, said
+		return plan.LinkUp, said
 	case "NoLink", "LinkDown", "Down":
 		state, known := d.at("Status", "State")
 		switch {
 		case power != "On":
-			return LinkUnknown, said + ", the host is not on"
+			return plan.LinkUnknown, said + ", the host is not on"
 		case word == "NoLink", !known && !d.key("Status"), state == "Enabled":
-			return LinkDown, said
+			return plan.LinkDown, said
 		}
-		return LinkUnknown, said + ", which the BMC has not looked at"
+		return plan.LinkUnknown, said + ", which the BMC has not looked at"
 	case "":
-		return LinkUnknown, "the BMC does not tell"
+		return plan.LinkUnknown, "the BMC does not tell"
 	}
-	return LinkUnknown, said
+	return plan.LinkUnknown, said
 }

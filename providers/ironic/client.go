@@ -58,9 +58,13 @@ type Credentials interface {
 
 // Options are the client's ties to the world.
 type Options struct {
-	// Now is the program's clock. Nothing that the client decides depends on it:
+	// Now is the program's clock: a record of a credential has its time, and an
+	// attempt of a transition and the watch over its links count from it. All other
 	// waiting and budgets are the interpreter's.
 	Now func() time.Time
+	// Links are watched while a node boots its ramdisk. Nil: nobody watches, as for
+	// a site without a bmc block.
+	Links Links
 	// CloudsFile is read instead of the clouds.yaml of the usual places.
 	CloudsFile string
 	// Clouds are the files that a vault holds, by the name of the ironic block.

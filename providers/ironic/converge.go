@@ -86,7 +86,7 @@ func (c *Client) runTrait(ctx context.Context, r run) plan.Result {
 	}
 	// One trait, never the list: a list would take the others away.
 	if _, f := r.service.call(ctx, http.MethodPut, "nodes/"+url.PathEscape(n.UUID)+"/traits/"+url.PathEscape(r.step.Address.Key), nil, nil); f != nil {
-		return plan.Failed(f.With("node", n.Name).With("reservation", n.Reservation))
+		return plan.Failed(r.service.refused(ctx, n, f))
 	}
 	return plan.Done()
 }
@@ -150,7 +150,7 @@ func (c *Client) runRAIDConfig(ctx context.Context, r run) plan.Result {
 	}
 	body := plan.ToJSON(plan.Attr(r.step.After, "target_raid_config"))
 	if _, f := r.service.call(ctx, http.MethodPut, "nodes/"+url.PathEscape(n.UUID)+"/states/raid", body, nil); f != nil {
-		return plan.Failed(f.With("node", n.Name).With("reservation", n.Reservation))
+		return plan.Failed(r.service.refused(ctx, n, f))
 	}
 	return plan.Done()
 }

@@ -161,7 +161,7 @@ func (c *Client) runCredential(ctx context.Context, r run) plan.Result {
 // patched sends a patch of the node and ends the step.
 func (r run) patched(ctx context.Context, n *node, query string, patch []map[string]any) plan.Result {
 	if _, f := r.service.call(ctx, http.MethodPatch, "nodes/"+url.PathEscape(n.UUID)+query, patch, nil); f != nil {
-		return plan.Failed(f.With("node", n.Name).With("provision_state", string(n.ProvisionState)).With("reservation", n.Reservation))
+		return plan.Failed(r.service.refused(ctx, n, f))
 	}
 	return plan.Done()
 }

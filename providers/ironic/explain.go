@@ -62,11 +62,11 @@ func why(s plan.ProvisionState) string {
 	case plan.StateManageable:
 		return "Inspected when there is no inventory, or --force-inspection asks; cleaned when every check passed."
 	case plan.StateInspecting, plan.StateInspectWait:
-		return "The ramdisk boots, or reports; a failure is recovered and tried again, within attempts."
+		return "The ramdisk boots, its frontend links are watched for 5 minutes from power-on; a failure is recovered and tried again, within attempts."
 	case plan.StateInspectFailed:
 		return "Recovered by manage; what an earlier inspection left proves nothing."
 	case plan.StateCleaning, plan.StateCleanWait:
-		return "Until cleaning_deadline; a failure is recovered and tried again, within attempts."
+		return "Until cleaning_deadline, the links watched as in inspection; a failure is recovered and tried again, within attempts."
 	case plan.StateCleanHold:
 		return "Somebody holds the node in a hold step: baremetal node unhold when they agree."
 	case plan.StateCleanFailed:

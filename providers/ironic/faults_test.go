@@ -142,7 +142,7 @@ func TestLockedNode(t *testing.T) {
 		}
 		l.sim.Lock("gpu-001", "conductor-2", time.Minute)
 		f := l.step(s)
-		if f == nil || f.Code != plan.CodeIronicLocked || f.Evidence["reservation"] != "conductor-2" || f.Class() != plan.ClassBusy {
+		if f == nil || f.Code != plan.CodeIronicLocked || f.Evidence["holder"] != "conductor-2" || f.Class() != plan.ClassBusy {
 			t.Fatalf("%v %v", f, f.EvidenceLines())
 		}
 		l.clock.Advance(time.Hour)

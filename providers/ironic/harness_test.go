@@ -61,6 +61,8 @@ type lab struct {
 	verify                   error
 	// wait lets time pass: the clock of the simulator, or the real one.
 	wait func(time.Duration)
+	// links is what the BMCs tell; nil: nobody watches.
+	links ironic.Links
 }
 
 type credentials struct{}
@@ -75,12 +77,18 @@ func (credentials) Ref(device string) plan.SecretRef {
 
 func newLab(t *testing.T, devices int, change ...func(*plan.Target)) *lab {
 	t.Helper()
+	return newLabWith(t, devices, ironictest.Durations{}, change...)
+}
+
+// newLabWith also says how long things take in Ironic.
+func newLabWith(t *testing.T, devices int, d ironictest.Durations, change ...func(*plan.Target)) *lab {
+	t.Helper()
+	// Longer than the first pause: a look meets the final state with the lock held.
+	d.Release = 400 * time.Millisecond
 	l := &lab{t: t, clock: &clock{now: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)}, cabling: map[string]string{}, silent: map[string]bool{}, dark: map[string]bool{}, unreported: map[string]bool{}}
 	l.wait = l.clock.Advance
 	l.sim = ironictest.New(ironictest.Options{
-		Now: l.clock.Now, Inventory: l.inventory,
-		// Longer than the first pause: a look meets the final state with the lock held.
-		Durations: ironictest.Durations{Release: 400 * time.Millisecond},
+		Now: l.clock.Now, Inventory: l.inventory, Durations: d,
 		Verify: func(info map[string]any) error {
 			if info["redfish_password"] != password {
 				return fmt.Errorf("HTTP 401 for %v", info["redfish_address"])
@@ -113,7 +121,7 @@ func newLab(t *testing.T, devices int, change ...func(*plan.Target)) *lab {
 // connect makes a client with an empty request counter.
 func (l *lab) connect() *ironic.Client {
 	l.t.Helper()
-	c, err := ironic.New(l.scope.Site.Ironics, credentials{}, ironic.Options{Now: l.clock.Now})
+	c, err := ironic.New(l.scope.Site.Ironics, credentials{}, ironic.Options{Now: l.clock.Now, Links: l.links})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -221,7 +229,7 @@ func (l *lab) step(s *plan.Step) *plan.Fault {
 	}
 	var memo plan.Memo
 	var owes *plan.Obligation
-	for range 500 {
+	for range 5000 {
 		r := l.client.Run(ctx, l.scope, s, memo)
 		if r.Opens != nil {
 			r.Opens.Address = s.Address

@@ -154,7 +154,7 @@ func (c *Client) runMaintenance(ctx context.Context, r run) plan.Result {
 func (s *service) endMaintenance(ctx context.Context, n *node) *plan.Fault {
 	_, f := s.call(ctx, http.MethodDelete, "nodes/"+url.PathEscape(n.UUID)+"/maintenance", nil, nil)
 	if f != nil {
-		return f.With("node", n.Name).With("reservation", n.Reservation)
+		return s.refused(ctx, n, f)
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (c *Client) Restore(ctx context.Context, sc *plan.Scope, o plan.Obligation)
 	}
 	body := map[string]any{"reason": o.Memo[memoReason]}
 	if _, f := s.call(ctx, http.MethodPut, "nodes/"+url.PathEscape(n.UUID)+"/maintenance", body, nil); f != nil {
-		return plan.Failed(f.With("node", n.Name).With("reservation", n.Reservation))
+		return plan.Failed(s.refused(ctx, n, f))
 	}
 	return plan.Done()
 }

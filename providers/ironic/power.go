@@ -91,7 +91,7 @@ func (c *Client) runPower(ctx context.Context, r run) plan.Result {
 		return again(r.memo, progress(n), true)
 	}
 	if _, f := r.service.call(ctx, http.MethodPut, "nodes/"+url.PathEscape(n.UUID)+"/states/power", map[string]any{"target": powerOn}, nil); f != nil {
-		return plan.Failed(f.With("node", n.Name).With("reservation", n.Reservation))
+		return plan.Failed(r.service.refused(ctx, n, f))
 	}
 	return again(nil, "power on was accepted", true)
 }

@@ -198,6 +198,7 @@ const (
 const (
 	memoSent  = "sent"
 	memoPause = "pause"
+	memoNone  = "none" // the last look found no inventory
 )
 
 // again asks for another look.
@@ -227,28 +228,36 @@ func (c *Client) runProvision(ctx context.Context, r run) plan.Result {
 	if f != nil {
 		return plan.Failed(f)
 	}
+	res := r.leg(ctx, n, w)
+	if res.Outcome == plan.OutcomeWait {
+		res.Evidence = n.account()
+	}
+	return res
+}
+
+// leg is the exchange itself, for the node as it was just read.
+func (r run) leg(ctx context.Context, n *node, w walk) plan.Result {
 	if r.memo[memoRecover] != "" || w.verb == keyManage && n.ProvisionState == plan.StateCleanFailed {
 		return r.recovered(ctx, n, w)
 	}
 	sent := r.memo[memoSent] != "" || r.step.Action == plan.ActionWait
 	switch {
 	case w.under(n.ProvisionState):
-		return carrying(again(r.memo, progress(n), true), r.memo)
+		return r.watched(ctx, n, w)
 	case n.ProvisionState == w.target && w.verb != keyInspect:
 		return r.arrived(n, sent)
 	case n.ProvisionState == w.target && (sent || !r.forced()):
-		inv, f := r.service.inventory(ctx, n)
-		if f != nil {
-			return plan.Failed(f)
-		}
-		if inv != nil || sent {
-			return r.arrived(n, sent) // without an inventory the read-back says so
-		}
-	case sent && n.ProvisionState == w.failed && attempt(r.memo) < attempts(r.scope, r.target):
-		return r.recovered(ctx, n, w)
+		return r.inspected(ctx, n, w, sent)
+	case sent && n.ProvisionState == w.failed:
+		return r.failedAttempt(ctx, n, w)
 	case sent:
-		return plan.Failed(r.service.strayed(ctx, n, w).With("attempts", strconv.Itoa(attempt(r.memo))))
+		return plan.Failed(r.service.strayed(ctx, n, w))
 	}
+	return r.sendVerb(ctx, n, w)
+}
+
+// sendVerb begins an attempt. Nothing is read between the node and the verb.
+func (r run) sendVerb(ctx context.Context, n *node, w walk) plan.Result {
 	if w.in(n.ProvisionState) != send {
 		return plan.Failed(plan.NewFault(plan.CodeIronicUnexpected, "node %s is in state %q: %s cannot be sent there", n.Name, n.ProvisionState, w.verb))
 	}
@@ -258,6 +267,39 @@ func (c *Client) runProvision(ctx context.Context, r run) plan.Result {
 	return carrying(again(nil, w.verb+" was accepted", true), r.memo)
 }
 
+// inspected ends an inspection that was sent, or finds one that took place. The
+// look at the inventory takes an exchange of its own: the node may be claimed
+// meanwhile.
+func (r run) inspected(ctx context.Context, n *node, w walk, sent bool) plan.Result {
+	if r.memo[memoNone] != "" && !sent {
+		return r.sendVerb(ctx, n, w)
+	}
+	inv, f := r.service.inventory(ctx, n)
+	switch {
+	case f != nil:
+		return plan.Failed(f)
+	case inv != nil || sent:
+		return r.arrived(n, sent) // without an inventory the read-back says so
+	case n.InspectionFinishedAt == "":
+		return r.sendVerb(ctx, n, w) // nothing was asked
+	}
+	return plan.Wait(0, "there is no inventory yet", with(r.memo, memoNone, "1"))
+}
+
+// failedAttempt recovers the node for another attempt, if there is one left.
+func (r run) failedAttempt(ctx context.Context, n *node, w walk) plan.Result {
+	of := attempts(r.scope, r.target)
+	switch stop := r.memo[memoStop]; {
+	case stop == stopLink:
+		return plan.Failed(r.linksDown(n))
+	case r.memo.Attempt() < of:
+		return r.recovered(ctx, n, w)
+	case stop != "":
+		return plan.Failed(r.overdue(n, w))
+	}
+	return plan.Failed(r.service.strayed(ctx, n, w).With("attempts", strconv.Itoa(r.memo.Attempt())))
+}
+
 // recovered goes on with a recovery; a leg other than manage itself then begins
 // its next attempt.
 func (r run) recovered(ctx context.Context, n *node, w walk) plan.Result {
@@ -265,8 +307,13 @@ func (r run) recovered(ctx context.Context, n *node, w walk) plan.Result {
 	if res.Outcome != plan.OutcomeDone || w.verb == keyManage {
 		return res
 	}
-	next := plan.Memo{memoAttempt: strconv.Itoa(attempt(r.memo) + 1)}
-	return plan.Wait(0, "recovered; attempt "+next[memoAttempt]+" of "+strconv.Itoa(attempts(r.scope, r.target))+" follows", next).Closing()
+	return r.nextAttempt("recovered", nil).Closing()
+}
+
+// nextAttempt begins another attempt of the leg, with what is kept of the memo.
+func (r run) nextAttempt(why string, kept plan.Memo) plan.Result {
+	next := with(kept, plan.MemoAttempt, strconv.Itoa(r.memo.Attempt()+1))
+	return plan.Wait(0, why+"; attempt "+next[plan.MemoAttempt]+" of "+strconv.Itoa(attempts(r.scope, r.target))+" follows", next)
 }
 
 // forced reports whether the operator asked for a fresh inspection.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -15,7 +14,6 @@ import (
 const (
 	memoReason  = "reason"  // of the maintenance that the recovery clears
 	memoWindow  = "window"  // open: it is on disk that the flag is to be cleared; cleared: it is
-	memoAttempt = "attempt" // the attempt that goes on, from 1; absent means 1
 	memoRecover = "recover" // the last attempt failed and manage is under way
 )
 
@@ -23,13 +21,6 @@ const (
 	windowOpen    = "open"
 	windowCleared = "cleared"
 )
-
-func attempt(m plan.Memo) int {
-	if n, err := strconv.Atoi(m[memoAttempt]); err == nil {
-		return n
-	}
-	return 1
-}
 
 // attempts is how often inspection, or cleaning, is tried in all.
 func attempts(sc *plan.Scope, t *plan.Target) int {
@@ -117,7 +108,7 @@ func carrying(r plan.Result, memo plan.Memo) plan.Result {
 func (s *service) provision(ctx context.Context, n *node, verb string) *plan.Fault {
 	_, f := s.call(ctx, http.MethodPut, "nodes/"+url.PathEscape(n.UUID)+"/states/provision", map[string]any{"target": verb}, nil)
 	if f != nil {
-		return f.With("node", n.Name).With("provision_state", string(n.ProvisionState)).With("reservation", n.Reservation)
+		return s.refused(ctx, n, f)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package ironic
 
 import (
 	"context"
+	"time"
 
 	"github.com/enroll-dev/enroll/plan"
 )
@@ -13,6 +14,8 @@ type run struct {
 	target  *plan.Target
 	step    *plan.Step
 	memo    plan.Memo
+	links   Links // nil: nobody watches
+	now     func() time.Time
 }
 
 // Run performs one bounded exchange for the step: a look at the node, and at
@@ -26,7 +29,7 @@ func (c *Client) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo 
 	if f != nil {
 		return plan.Failed(f)
 	}
-	r := run{service: s, scope: sc, target: t, step: step, memo: memo}
+	r := run{service: s, scope: sc, target: t, step: step, memo: memo, links: c.opt.Links, now: c.now}
 	switch step.Address.KindName() {
 	case systemIronic + "." + kindNode:
 		return c.runNode(ctx, r)

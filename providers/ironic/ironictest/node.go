@@ -29,6 +29,7 @@ type simNode struct {
 	history   []map[string]any
 	events    []event // in the order of time
 	failClean string
+	verbs     []string // that were accepted, in order
 }
 
 // event is a change that becomes due by the clock.

@@ -119,6 +119,13 @@ func (s *Server) FailCleaning(node, text string) {
 	s.must(node).failClean = text
 }
 
+// Verbs are the provision verbs that a node accepted, in order.
+func (s *Server) Verbs(node string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.must(node).verbs)
+}
+
 func (s *Server) must(node string) *simNode {
 	n := s.find(node)
 	if n == nil {

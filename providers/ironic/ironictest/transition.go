@@ -25,6 +25,7 @@ func (r *request) provision(n *simNode) answer {
 		return fault(http.StatusBadRequest, "The requested action \"%s\" can not be performed on node \"%s\" while it is in state \"%s\".", verb, n.uuid(), n.state())
 	}
 	start()
+	n.verbs = append(n.verbs, verb)
 	return answer{status: http.StatusAccepted, body: nil, location: r.server.URL + "/v1/nodes/" + r.path[1] + "/states"}
 }
 
