@@ -154,12 +154,19 @@ func parseAnswer(raw []byte) (keaAnswer, error) {
 	return one.keaAnswer, nil
 }
 
-// keaComplaint asks Kea itself: whether it is ready, whether it took our reload,
-// and whether it holds the reservations. "" when all is well.
-func (p *Provider) keaComplaint(ctx context.Context, l *link, elapsed float64, ours map[string]Entry) (string, *plan.Fault) {
+// keaWord is what Kea says about itself.
+type keaWord struct {
+	reload float64 // how many seconds ago it last loaded its configuration well
+	why    string  // what is wrong by its own word, "" when nothing is
+	fault  *plan.Fault
+}
+
+// keaStatus asks Kea whether it is ready, and when it last loaded its
+// configuration.
+func (p *Provider) keaStatus(ctx context.Context, l *link) keaWord {
 	status, f := p.control(ctx, l, "status-get")
 	if f != nil {
-		return "", f
+		return keaWord{fault: f}
 	}
 	var told struct {
 		Reload  float64 `json:"reload"`
@@ -168,14 +175,33 @@ func (p *Provider) keaComplaint(ctx context.Context, l *link, elapsed float64, o
 			Errors []string `json:"errors"`
 		} `json:"sockets"`
 	}
-	if status.Result != 0 || json.Unmarshal(status.Arguments, &told) != nil {
-		return fmt.Sprintf("status-get gives result %d: %s", status.Result, excerpt(status.Text)), nil
+	switch {
+	case status.Result != 0 || json.Unmarshal(status.Arguments, &told) != nil:
+		return keaWord{why: fmt.Sprintf("status-get gives result %d: %s", status.Result, excerpt(status.Text))}
+	case told.Sockets.Status != "" && told.Sockets.Status != "ready":
+		return keaWord{why: fmt.Sprintf("its sockets are %s: %v", told.Sockets.Status, told.Sockets.Errors)}
 	}
-	if told.Sockets.Status != "" && told.Sockets.Status != "ready" {
-		return fmt.Sprintf("its sockets are %s: %v", told.Sockets.Status, told.Sockets.Errors), nil
-	}
-	if slack := 3.0; p.settings.Apply == applyReload && told.Reload > elapsed+slack {
-		return fmt.Sprintf("its last good reload is %.0f s old, ours %.0f s", told.Reload, elapsed), nil
+	return keaWord{reload: told.Reload}
+}
+
+// keaTick is how much older Kea may call its last reload than it is: it counts
+// from whole seconds to whole seconds.
+const keaTick = 1.0
+
+// keaComplaint judges what Kea says about itself: whether it is ready, whether it
+// took our reload, and whether it holds the reservations. "" when all is well.
+//
+// The age of the reload was asked for before the server's clock was looked at, see
+// lookAgain: however long any of the two took, a reload that came after ours is
+// never older than what has passed since ours.
+func (p *Provider) keaComplaint(ctx context.Context, l *link, h health, ours map[string]Entry) (string, *plan.Fault) {
+	switch {
+	case h.kea.fault != nil:
+		return "", h.kea.fault
+	case h.kea.why != "":
+		return h.kea.why, nil
+	case p.settings.Apply == applyReload && h.kea.reload > h.elapsed+keaTick:
+		return fmt.Sprintf("its last good reload is %.0f s old, ours %.0f s", h.kea.reload, h.elapsed), nil
 	}
 	config, f := p.control(ctx, l, "config-get")
 	if f != nil {

@@ -134,6 +134,51 @@ func TestStartLimit(t *testing.T) {
 	s.arrived("in the end")
 }
 
+// slow passes time on a clock at the end of every exchange whose record names
+// one thing.
+type slow struct {
+	clock *clock
+	by    time.Duration
+	what  string
+}
+
+func (s slow) Write(record []byte) (int, error) {
+	if strings.Contains(string(record), s.what) {
+		s.clock.pass(s.by)
+	}
+	return len(record), nil
+}
+
+// TestSlowServer: on a server that takes its time for everything, or for one
+// thing, nothing is taken for older than it is, least of all Kea's reload.
+func TestSlowServer(t *testing.T) {
+	for _, service := range services {
+		for _, what := range []string{"", "journalctl", "date +", "status-get", "config-reload", "systemctl re"} {
+			c := newClock()
+			recorder := exchange.NewRecorder(c.now, slow{c, 29_999 * time.Millisecond, what})
+			b := newBench(t, dhcptest.Options{Service: service, Now: c.now, HostKeys: hostKeys()[1:], Recorder: recorder}, device(1))
+			if f := b.converge(b.p); f != nil {
+				t.Fatalf("%s, slow %q: %v", service, what, f)
+			}
+			if got, _ := b.srv.Lease(mac(1)); got != device(1).OOB {
+				t.Errorf("%s, slow %q: lease %v", service, what, got)
+			}
+			b.end()
+			b.settled()
+		}
+	}
+}
+
+// TestReloadNotTaken: Kea says that it reloads, and its last good reload is the
+// one before: ours never came to anything.
+func TestReloadNotTaken(t *testing.T) {
+	s := arrange(t, "kea", 1)
+	s.clock.pass(time.Hour)
+	s.srv.Set(func(m *dhcptest.Behaviour) { m.LostReload = true })
+	s.wantFault(s.converge(s.p), plan.CodeDHCPUnhealthy, "its last good reload is 36", "the former files stand again")
+	s.sound("put back")
+}
+
 // TestDeadAfterKill: dhcpd's unit says that it is active although dhcpd is gone;
 // Kea says that it is ready although nobody is served. Neither is believed.
 func TestDeadAfterKill(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,6 +47,54 @@ func (c *clock) pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.t = c.t.Add(d)
+}
+
+// crowd moves a clock for several runs at once: time passes when all of them
+// wait, up to the moment that the first of them waits for. However the machine
+// shares its time among them, no run is late.
+type crowd struct {
+	clock *clock
+	mu    sync.Mutex
+	moved *sync.Cond
+	runs  int         // that have not ended
+	until []time.Time // what the runs that wait are waiting for
+}
+
+func newCrowd(c *clock, runs int) *crowd {
+	w := &crowd{clock: c, runs: runs}
+	w.moved = sync.NewCond(&w.mu)
+	return w
+}
+
+func (w *crowd) wait(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	until := w.clock.now().Add(d)
+	w.until = append(w.until, until)
+	for w.pass(); w.clock.now().Before(until); {
+		w.moved.Wait()
+	}
+	i := slices.Index(w.until, until)
+	w.until = slices.Delete(w.until, i, i+1)
+}
+
+// leave ends a run.
+func (w *crowd) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs--
+	w.pass()
+}
+
+func (w *crowd) pass() {
+	if len(w.until) < w.runs || w.runs == 0 {
+		return
+	}
+	first := slices.MinFunc(w.until, time.Time.Compare)
+	if d := first.Sub(w.clock.now()); d > 0 {
+		w.clock.pass(d)
+	}
+	w.moved.Broadcast()
 }
 
 // bench is a machine, a site on it and a provider.

@@ -18,6 +18,7 @@ type health struct {
 	lines   []string        // the log since; nil when it cannot be read
 	names   map[string]bool // paths in the folder
 	elapsed float64         // seconds since, by the server's clock
+	kea     keaWord         // what Kea said before that clock was looked at
 }
 
 var (
@@ -61,6 +62,20 @@ func (p *Provider) look(ctx context.Context, l *link, since string) (health, *pl
 	return h, nil
 }
 
+// lookAgain is the look after the settle time. Kea is asked first, see
+// keaComplaint.
+func (p *Provider) lookAgain(ctx context.Context, l *link, since string) (health, *plan.Fault) {
+	var word keaWord
+	if p.settings.Service == serviceKea {
+		if word = p.keaStatus(ctx, l); word.fault != nil && word.fault.Class() == plan.ClassUnreachable {
+			return health{}, word.fault
+		}
+	}
+	h, f := p.look(ctx, l, since)
+	h.kea = word
+	return h, f
+}
+
 func secondsOf(text string) float64 {
 	n, err := strconv.ParseFloat(seconds.FindString(text), 64)
 	if err != nil {
@@ -78,7 +93,7 @@ func (p *Provider) complaint(ctx context.Context, l *link, h health, ours map[st
 	case serviceDnsmasq:
 		return h.hostsComplaint(p.settings.Directory, ours), nil
 	case serviceKea:
-		why, f := p.keaComplaint(ctx, l, h.elapsed, ours)
+		why, f := p.keaComplaint(ctx, l, h, ours)
 		if f != nil && f.Code == plan.CodeDHCPCommand && p.settings.Apply == applyRestart {
 			return "", nil // a site that restarts need not have a control agent: unit, socket and check have to do
 		}

@@ -185,10 +185,12 @@ func TestTwoRuns(t *testing.T) {
 	for _, service := range services {
 		b := newBench(t, dhcptest.Options{Service: service}, device(1), device(2))
 		var wait sync.WaitGroup
+		together := newCrowd(b.clock, 2)
 		for n, p := range []*dhcp.Provider{b.connect(), b.connect()} {
 			scope := &plan.Scope{Site: b.scope.Site, Targets: b.scope.Targets[n : n+1]}
 			wait.Go(func() {
-				own := &bench{t: t, clock: b.clock, srv: b.srv, scope: scope}
+				defer together.leave()
+				own := &bench{t: t, clock: b.clock, wait: together.wait, srv: b.srv, scope: scope}
 				for range 3 { // what moved meanwhile is planned again
 					if f := own.converge(p); f == nil {
 						return

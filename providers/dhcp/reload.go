@@ -222,7 +222,7 @@ func (p *Provider) tell(ctx context.Context, l *link, sc *plan.Scope, step *plan
 
 // afterSettling looks a second time, closely.
 func (p *Provider) afterSettling(ctx context.Context, l *link, sc *plan.Scope, step *plan.Step, memo plan.Memo) (plan.Result, *plan.Fault) {
-	h, f := p.look(ctx, l, memo[memoSince])
+	h, f := p.lookAgain(ctx, l, memo[memoSince])
 	if f != nil {
 		return plan.Result{}, f
 	}

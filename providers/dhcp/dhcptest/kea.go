@@ -191,6 +191,9 @@ func (s *Server) deafened(table []host) bool { return s.has(table, s.behaviour.D
 // reloadKea is config-reload.
 func (s *Server) reloadKea() (result int, text string) {
 	d := &s.daemon
+	if s.behaviour.LostReload {
+		return 0, "Configuration successful."
+	}
 	s.changed = true
 	table, whole, err := s.loadKea(formOf(serviceKea).config, "_kea")
 	if err == nil && s.refused(table) {
@@ -222,7 +225,7 @@ func (s *Server) keaCommand(command string) any {
 		return map[string]any{"result": result, "text": text}
 	case "status-get":
 		return map[string]any{"result": 0, "arguments": map[string]any{
-			"pid": d.pid, "uptime": int(s.now().Sub(d.started).Seconds()), "reload": int(s.now().Sub(d.loaded).Seconds()),
+			"pid": d.pid, "uptime": wholeSeconds(d.started, s.now()), "reload": wholeSeconds(d.loaded, s.now()),
 			"sockets": map[string]any{"status": "ready"}, "multi-threading-enabled": false,
 		}}
 	case "config-get":
@@ -230,6 +233,9 @@ func (s *Server) keaCommand(command string) any {
 	}
 	return map[string]any{"result": 2, "text": "'" + command + "' command not supported."}
 }
+
+// wholeSeconds is how Kea counts: both ends on a clock without fractions.
+func wholeSeconds(from, to time.Time) int64 { return to.Unix() - from.Unix() }
 
 // runKea is kea-dhcp4 -t.
 func runKea(sh *shell, args []string) int {

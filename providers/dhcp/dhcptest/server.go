@@ -82,6 +82,8 @@ type Behaviour struct {
 	DiesOf  plan.MAC // it starts, and ends two seconds later
 	DeafTo  plan.MAC // Kea: the reload says yes, and nobody is served
 
+	LostReload bool // Kea: the reload says yes, and nothing was loaded
+
 	HangRestart   bool // restart and reload do not come back
 	NoLink        bool // SFTP: no hard links
 	ReadOnly      bool // nothing can be written
