@@ -85,7 +85,7 @@ func TestAPlanIsBoundToItsVariables(t *testing.T) {
 	refused(t, l, dir, planFile, exitStale, "PLAN_STALE", "a variable has another value")
 }
 
-func replaceIn(t *testing.T, path, old, now string) {
+func replaceIn(t testing.TB, path, old, now string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/enroll-dev/enroll/plan/apply"
 )
 
 // sys is everything of the operating system that commands use, so that tests
@@ -19,6 +21,7 @@ type sys struct {
 	lookupEnv func(string) (string, bool)
 	environ   func() []string
 	now       func() time.Time
+	clock     apply.Clock // of an apply; it goes with now
 	// signals gives the channel on which interrupts arrive, and its end.
 	signals func() (<-chan os.Signal, func())
 	// terminal says whether a person looks at stdout and can answer on stdin.
@@ -37,7 +40,7 @@ func system() *sys {
 	return &sys{
 		width: width,
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		lookupEnv: os.LookupEnv, environ: os.Environ, now: time.Now, //nolint:forbidigo // the machine's clock enters here
+		lookupEnv: os.LookupEnv, environ: os.Environ, now: time.Now, clock: apply.RealClock{}, //nolint:forbidigo // the machine's clock enters here
 		signals: func() (<-chan os.Signal, func()) {
 			c := make(chan os.Signal, 4)
 			signal.Ignore(syscall.SIGPIPE) // a reader that has gone is seen at the write

@@ -251,7 +251,7 @@ func (r *run) timer() (<-chan time.Time, func() bool) {
 	if next.IsZero() {
 		return nil, func() bool { return true }
 	}
-	return r.deps.Clock.Timer(max(next.Sub(r.deps.Clock.Now()), 0))
+	return r.deps.Clock.Timer(max(next.Sub(r.deps.Clock.Now()), 0), len(r.inFlight))
 }
 
 // start begins as many visits as the limits allow, in the plan's order.

@@ -105,9 +105,8 @@ func (o bootOption) words() string {
 type boot struct {
 	order   []string // references
 	options []bootOption
-	staged  []string        // the order that waits; nil: none
-	off     map[string]bool // options that wait to be switched: true off, false on
-	at      string          // where the order is written
+	staged  []string // the order that waits; nil: none
+	at      string   // where the order is written
 	etag    string
 	system  document
 	jobs    []job
@@ -123,7 +122,7 @@ func (k *conn) boot(ctx context.Context) (boot, *plan.Fault) {
 	if way == bootNone {
 		return boot{}, k.familyLacks("boot order")
 	}
-	b := boot{off: map[string]bool{}, system: k.tree.system, at: k.tree.system.path, etag: k.tree.system.etag}
+	b := boot{system: k.tree.system, at: k.tree.system.path, etag: k.tree.system.etag}
 	b.order = b.system.list("Boot", "BootOrder")
 	options := b.system.link("Boot", "BootOptions")
 	if len(b.order) == 0 || options == "" {
@@ -354,7 +353,7 @@ func (k *conn) storeBoot(ctx context.Context, t *plan.Target, step *plan.Step, h
 			return k.jobInTheWay(&b, memo)
 		case way == bootJob && (b.staged != nil || memo[memoTouched] != ""):
 			return k.commitBoot(ctx, memo)
-		case way == bootPlain, b.staged == nil && len(b.off) == 0:
+		case way == bootPlain, b.staged == nil && goal.reached(&b):
 			return plan.Already() // nothing was missing, or another boot has brought it
 		}
 	}
@@ -379,6 +378,17 @@ func (k *conn) jobInTheWay(b *boot, memo plan.Memo) plan.Result {
 type bootGoal struct {
 	on    map[string]bool // by reference; absent: left alone
 	order []string
+}
+
+// reached reports whether the options are on and off as they shall be, without a
+// boot that is still to come.
+func (g bootGoal) reached(b *boot) bool {
+	for _, o := range b.options {
+		if on, ok := g.on[o.reference]; ok && on != o.enabled {
+			return false
+		}
+	}
+	return true
 }
 
 // bootGoal works out the change; it fails closed.
@@ -446,9 +456,6 @@ func (k *conn) switchOptions(ctx context.Context, b *boot, goal bootGoal, memo p
 			now, at, etag, fault := k.optionNow(ctx, o)
 			if fault != nil {
 				return failedWith(fault)
-			}
-			if now != o.enabled {
-				b.off[o.reference] = !now
 			}
 			if now == want {
 				continue

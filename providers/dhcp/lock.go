@@ -322,20 +322,25 @@ func (p *Provider) owned(ctx context.Context, l *link) *plan.Fault {
 	return p.lost(a)
 }
 
-// release gives the lock back. What fails here is mended by the lease.
-func (p *Provider) release(ctx context.Context, l *link) {
+// release gives the lock back. While that fails it stays this run's: Close tries
+// once more, and after that it is given up by its lease.
+func (p *Provider) release(ctx context.Context, l *link) *plan.Fault {
 	if !p.held {
-		return
+		return nil
 	}
-	p.held = false
 	p.silence()
-	_ = p.transfer(ctx, l, "releasing "+p.lockPath(), func(files *sftp.Client) error {
+	f := p.transfer(ctx, l, "releasing "+p.lockPath(), func(files *sftp.Client) error {
 		h, _, err := p.lookAtLock(files, time.Time{})
 		if err == nil && h.Token == p.token {
 			err = files.Remove(p.lockPath())
 		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // somebody broke it, or an earlier try came through
+		}
 		return err
 	})
+	p.held = f != nil
+	return f
 }
 
 // holderParts look who holds the lock, and when it was last touched.

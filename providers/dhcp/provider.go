@@ -162,14 +162,37 @@ func (p *Provider) Close(ctx context.Context) error {
 		return plan.NewFault(plan.CodeDHCPUnreachable, "an exchange with %s is still under way", p.address).Because(ctx.Err())
 	}
 	p.silence()
-	if p.link != nil && !p.link.gone.Load() {
-		ctx, cancel := context.WithTimeout(ctx, partingTime)
-		defer cancel()
-		p.release(ctx, p.link) // what is left is given up by its lease
-	}
+	f := p.part(ctx)
 	p.drop()
 	p.signer, p.agent, p.forgotten = nil, "", true
+	if f != nil {
+		return f
+	}
 	return nil
+}
+
+// part gives the lock back, over a new connection where the old one is gone.
+func (p *Provider) part(ctx context.Context) *plan.Fault {
+	if !p.held {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, partingTime)
+	defer cancel()
+	if p.link != nil && p.link.gone.Load() {
+		p.drop()
+	}
+	var f *plan.Fault
+	if p.link == nil {
+		p.link, f = p.open(ctx)
+	}
+	if f == nil {
+		f = p.release(ctx, p.link)
+	}
+	if f == nil {
+		return nil
+	}
+	return plan.NewFault(f.Code, "the lock %s on %s could not be given back; it ends by itself %s after it was last touched", p.lockPath(), p.address, leaseOf(p.settings)).
+		WithHint("Wait, or enroll doctor --break-dhcp-lock.").Because(f)
 }
 
 // partingTime is how long a server may take to give a lock back when the run ends.

@@ -19,11 +19,13 @@ const (
 	Garbage   Kind = "garbage"    // 200 with an HTML page; nothing is done
 )
 
-// Fault hits the exchange with number At, or, when At is zero, each exchange
-// that fits System, Method and Path, at most Times times (0: always).
+// Fault hits the exchange with number At, or every one from number From on, or,
+// when both are zero, each exchange that fits System, Method and Path, at most
+// Times times (0: always).
 type Fault struct {
 	Kind   Kind
 	At     int
+	From   int
 	System string
 	Device string
 	Method string
@@ -46,6 +48,8 @@ func (f *Fault) hits(rec Record) bool {
 		if rec.Seq != f.At {
 			return false
 		}
+	} else if rec.Seq < f.From {
+		return false
 	} else if !fits(f.System, rec.System) || !fits(f.Device, rec.Device) || !fits(f.Method, rec.Method) || !strings.HasPrefix(rec.Path, f.Path) {
 		return false
 	}

@@ -32,6 +32,7 @@ type Recorder struct {
 	seq     int
 	records []Record
 	faults  []*Fault
+	before  func(Record)
 }
 
 // NewRecorder makes a recorder. now is the simulators' clock. Records are also
@@ -44,9 +45,15 @@ func NewRecorder(now func() time.Time, out io.Writer) *Recorder {
 // with the same record when it was answered.
 func (r *Recorder) Begin(rec Record) (Record, *Fault) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.seq++
 	rec.Seq, rec.Time = r.seq, r.now()
+	before := r.before
+	r.mu.Unlock()
+	if before != nil {
+		before(rec)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, f := range r.faults {
 		if f.hits(rec) {
 			rec.Fault = string(f.Kind)
@@ -92,6 +99,15 @@ func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seq, r.records, r.faults = 0, nil, nil
+}
+
+// Before calls f with each request before it is served, nil for nobody: what
+// somebody else does between two exchanges. f may reach into the simulators and
+// inject faults, which hit this very request too.
+func (r *Recorder) Before(f func(Record)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.before = f
 }
 
 // Inject arms a fault.

@@ -23,7 +23,7 @@ type Host struct {
 	Serial   string
 	Rack     string
 	Position float64
-	Family   string // idrac or generic
+	Family   string // of its BMC
 	OOB      netip.Addr
 	BMCMAC   plan.MAC
 	Password string

@@ -3,6 +3,8 @@ package lab
 import (
 	"crypto/sha256"
 	"encoding/hex"
+
+	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
 )
 
 // Inventory is what the ramdisk of a host reports at inspection: the interfaces
@@ -50,16 +52,17 @@ func (n NIC) lldp() []any {
 	}
 }
 
-func (h Host) manufacturer() string {
-	if h.Family == "idrac" {
-		return "Dell"
-	}
-	return "Gigabyte"
-}
+func (h Host) manufacturer() string { return products()[h.Family][0] }
 
-func (h Host) model() string {
-	if h.Family == "idrac" {
-		return "PowerEdge XE9680"
+func (h Host) model() string { return products()[h.Family][1] }
+
+// products are a maker and a model for each family of BMCs.
+func products() map[string][2]string {
+	return map[string][2]string{
+		bmctest.IDRAC:      {"Dell", "PowerEdge XE9680"},
+		bmctest.Generic:    {"Gigabyte", "G593-SD0"},
+		bmctest.XCC:        {"Lenovo", "ThinkSystem SR680a V3"},
+		bmctest.AMI:        {"ASRock Rack", "8U8X-GNR2"},
+		bmctest.Supermicro: {"Supermicro", "AS-8125GS-TNHR"},
 	}
-	return "G593-SD0"
 }

@@ -28,6 +28,13 @@ type Options struct {
 	Requests io.Writer // gets a JSON line for each request; nil for nobody
 	// Password gives the password of a BMC; nil for the usual made-up ones.
 	Password func(device string) string
+	// Families gives the makers of the BMCs, in turn; nil for idrac and generic.
+	Families []string
+	// Machine changes the hardware of a host before it is racked; nil for the
+	// usual one, whose boot order the integrator has set.
+	Machine func(*bmctest.Machine)
+	// How long Ironic's work takes; zero values are those of fake hardware.
+	Durations ironictest.Durations
 	// VaultToken is printable ASCII without blanks; empty for the usual one.
 	VaultToken string
 }
@@ -55,6 +62,9 @@ func Start(o Options) (*Lab, error) {
 	}
 	l := &Lab{Hosts: Fleet(o.Devices, o.Seed), dir: o.Dir, Recorder: exchange.NewRecorder(o.Now, o.Requests), bmcs: map[string]*bmctest.BMC{}}
 	for i := range l.Hosts {
+		if len(o.Families) > 0 {
+			l.Hosts[i].Family = o.Families[i%len(o.Families)]
+		}
 		if o.Password != nil {
 			l.Hosts[i].Password = o.Password(l.Hosts[i].Name)
 		}
@@ -67,8 +77,8 @@ func Start(o Options) (*Lab, error) {
 	l.NetBox = netboxtest.New(netboxtest.Options{Site: SiteName, Now: o.Now, Recorder: l.Recorder})
 	l.DHCP = dhcptest.New(dhcptest.Options{Now: o.Now, Recorder: l.Recorder, Directory: hostsDir, Main: dnsmasqConf, DeviceOf: deviceOf})
 	l.BMC = bmctest.New(bmctest.Options{Now: o.Now, Recorder: l.Recorder})
-	l.Ironic = ironictest.New(ironictest.Options{Now: o.Now, Recorder: l.Recorder, Verify: l.verify, Inventory: l.inventory})
-	l.seed()
+	l.Ironic = ironictest.New(ironictest.Options{Now: o.Now, Recorder: l.Recorder, Durations: o.Durations, Verify: l.verify, Inventory: l.inventory})
+	l.seed(o.Machine)
 	l.DHCP.OnChange(l.lease)
 	if err := l.write(); err != nil {
 		l.Close()

@@ -12,13 +12,19 @@ const frontendType = "200gbase-x-qsfp56"
 
 // seed records the hosts in NetBox, puts their BMCs into the rack and the
 // secrets into the vault.
-func (l *Lab) seed() {
+func (l *Lab) seed(machine func(*bmctest.Machine)) {
 	l.NetBox.AddTag("ironic")
 	l.Vault.Put("netbox-enroll", map[string]string{"credential": l.NetBox.Token})
 	l.Vault.Put("ssh-config-dhcp", map[string]string{"private_key": string(l.DHCP.IdentityPEM), "known_hosts": string(l.DHCP.KnownHosts)})
 	for _, h := range l.Hosts {
-		b := l.BMC.Add(h.machine())
-		b.RestrictTo(1) // as the integrator has set it
+		m := h.machine()
+		if machine != nil {
+			machine(&m)
+		}
+		b := l.BMC.Add(m)
+		if machine == nil {
+			b.RestrictTo(1) // as the integrator has set it
+		}
 		l.bmcs[h.Name] = b
 		l.Vault.Put("bmc-"+h.Name, map[string]string{"username": "root", "password": h.Password})
 		l.NetBox.AddDevice(h.record(b.URL))

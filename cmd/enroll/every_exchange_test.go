@@ -1,0 +1,188 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/exchange"
+)
+
+// everyNth is how much of a sweep is tried: one point in so many. The whole sweep
+// is ENROLL_TEST_EVERY=1; it takes hours.
+func everyNth(t testing.TB, usual int) int {
+	t.Helper()
+	set := os.Getenv("ENROLL_TEST_EVERY")
+	if set == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(set)
+	if err != nil || n < 1 {
+		t.Fatalf("ENROLL_TEST_EVERY wants a number from 1, not %q", set)
+	}
+	return n
+}
+
+// mishaps are what can go wrong at an exchange, by name. The last one is what
+// makes a client send twice: the write lands and the answer is lost.
+func mishaps() []exchange.Fault {
+	status := func(code int) exchange.Fault { return exchange.Fault{Kind: exchange.Status, Status: code, Body: "{}"} }
+	return []exchange.Fault{
+		{Kind: exchange.Reset}, status(http.StatusInternalServerError), status(http.StatusServiceUnavailable), status(http.StatusUnauthorized),
+		status(http.StatusNotFound), status(http.StatusConflict), {Kind: exchange.Garbage}, {Kind: exchange.HalfBody}, {Kind: exchange.LostReply}, {Kind: exchange.Stall},
+	}
+}
+
+func nameOf(f exchange.Fault) string {
+	if f.Kind == exchange.Status {
+		return strconv.Itoa(f.Status)
+	}
+	return string(f.Kind)
+}
+
+// undisturbed is what a family's enrolment comes to when nothing goes wrong.
+type undisturbed struct {
+	exchanges int
+	world     string
+	effects   map[string]int
+}
+
+func enrolled(t *testing.T, f family) undisturbed {
+	t.Helper()
+	e := newEstate(t, 1, f)
+	e.lab.Recorder.Reset()
+	if r := e.apply("gpu-001"); r.code != exitDone {
+		t.Fatalf("exit %d\n%s", r.code, r.text)
+	}
+	return undisturbed{e.exchanges(), e.world(), e.effects()}
+}
+
+// One thing goes wrong at one exchange of an enrolment, any thing at any exchange
+// of any system. The run ends well or says what happened and whose it is; it leaves
+// no session, no lock, no marker and no maintenance; the next run comes to the same
+// world as one that nothing happened to, and no host was rebooted, inspected or
+// cleaned once more than it had to be.
+func TestAFaultAtEveryExchange(t *testing.T) {
+	every := everyNth(t, 331)
+	for _, f := range families() {
+		t.Run(f.vendor, func(t *testing.T) {
+			t.Parallel()
+			want := enrolled(t, f)
+			all := mishaps()
+			for point := len(f.vendor) % every; point < want.exchanges*len(all); point += every {
+				at, mishap := point/len(all)+1, all[point%len(all)]
+				mishap.At = at
+				t.Run(fmt.Sprintf("%s at %d", nameOf(mishap), at), func(t *testing.T) {
+					t.Parallel()
+					disturbed(t, f, want, &mishap)
+				})
+			}
+		})
+	}
+}
+
+func disturbed(t *testing.T, f family, want undisturbed, mishap *exchange.Fault) {
+	t.Helper()
+	e := newEstate(t, 1, f)
+	if mishap.Kind == exchange.Stall {
+		e.patience("2s") // in real time: who is stalled waits for it
+	}
+	e.lab.Recorder.Reset()
+	e.lab.Recorder.Inject(mishap)
+	first := e.apply("gpu-001")
+	hit, logout := "nothing", false
+	for _, r := range e.lab.Recorder.Records() {
+		if r.Fault != "" {
+			hit = fmt.Sprintf("%s %s %s", r.System, r.Method, r.Path)
+			logout = r.System == "bmc" && r.Method == http.MethodDelete
+		}
+	}
+	defer func() {
+		if t.Failed() {
+			_, from, _ := strings.Cut(first.text, "Approved by") // the plan says nothing here
+			t.Logf("the fault hit %s; exit %d\n%s", hit, first.code, from)
+		}
+	}()
+	switch first.code {
+	case exitDone:
+	case exitError, exitConfig, exitPartial, exitVerify:
+		told(t, first)
+	default:
+		t.Errorf("exit %d", first.code)
+	}
+	for _, left := range e.leaks() {
+		switch {
+		case logout && strings.Contains(left, "session"):
+		case strings.HasSuffix(left, ".enroll-pending") && !first.ended("dhcp.service"): // the next run tells the service
+		default:
+			t.Errorf("left: %s", left)
+		}
+	}
+	if s := e.secrets(first.text); s != "" {
+		t.Error(s)
+	}
+	e.clock.pass(20 * time.Minute)
+	second := e.apply("gpu-001")
+	if second.code != exitDone {
+		t.Fatalf("the next run: exit %d\n%s", second.code, second.text)
+	}
+	if left := e.leaks(); len(left) > 0 && !logout {
+		t.Errorf("left by the next run: %v", left)
+	}
+	if d := differences(want.world, e.world()); d != "" {
+		t.Errorf("the world is another one:\n%s", d)
+	}
+	for what, n := range e.effects() {
+		most := want.effects[what]
+		if strings.HasSuffix(what, "host resets") {
+			// Settings of two steps may need a boot each, where the undisturbed run has
+			// one for both; the reports say so.
+			most = max(most, rebooted(first)+rebooted(second))
+		}
+		if n > most || n < want.effects[what] {
+			t.Errorf("%s: %d and not %d", what, n, want.effects[what])
+		}
+	}
+}
+
+// ended reports whether a step came to its good end.
+func (r ran) ended(kind string) bool {
+	for _, s := range r.report.Steps {
+		if s.Address.KindName() == kind {
+			return s.State.OK()
+		}
+	}
+	return false
+}
+
+// rebooted is how many steps report that they reset the host by its BMC, or may
+// have done so.
+func rebooted(r ran) int {
+	n := 0
+	for _, s := range r.report.Steps {
+		switch {
+		case s.Address.KindName() != "bmc.bios" && s.Address.KindName() != "bmc.boot_order":
+		case s.State == plan.StepDone, s.State == plan.StepFailed, s.State == plan.StepInDoubt, s.State == plan.StepLeft:
+			n++
+		}
+	}
+	return n
+}
+
+// told wants faults that somebody can act on.
+func told(t *testing.T, r ran) {
+	t.Helper()
+	for _, f := range r.faults() {
+		if f.Class() == plan.ClassInternal {
+			t.Errorf("not classified: %s", f)
+		}
+	}
+	if !strings.Contains(r.text, "For ") {
+		t.Error("nobody is told what to do")
+	}
+}
