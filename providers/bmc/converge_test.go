@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -109,21 +110,23 @@ func TestWritesAreMinimal(t *testing.T) {
 // A change that shows late is accepted; the reading shows the old value until
 // then, and never anything in between.
 func TestLateEffect(t *testing.T) {
-	m := machine(bmctest.Generic)
-	m.Profile.Late = 150 * time.Millisecond
-	w := newWorld(t, m)
-	p := w.build(w.read())
-	if r := w.apply(p.Steps[0]); r.Outcome != plan.OutcomeDone {
-		t.Fatal(faultText(r.Fault))
-	}
-	if plan.Satisfies(p.Steps[0].After, w.live(w.read(), "hostname").Value) {
-		t.Error("the simulator applied at once")
-	}
-	time.Sleep(200 * time.Millisecond)
-	if !plan.Satisfies(p.Steps[0].After, w.live(w.read(), "hostname").Value) {
-		t.Error("not applied")
-	}
-	w.close()
+	synctest.Test(t, func(t *testing.T) {
+		m := machine(bmctest.Generic)
+		m.Profile.Late = time.Second
+		w := newBubble(t, m)
+		p := w.build(w.read())
+		if r := w.apply(p.Steps[0]); r.Outcome != plan.OutcomeDone {
+			t.Fatal(faultText(r.Fault))
+		}
+		if plan.Satisfies(p.Steps[0].After, w.live(w.read(), "hostname").Value) {
+			t.Error("the simulator applied at once")
+		}
+		time.Sleep(2 * time.Second)
+		if !plan.Satisfies(p.Steps[0].After, w.live(w.read(), "hostname").Value) {
+			t.Error("not applied")
+		}
+		w.close()
+	})
 }
 
 func TestTaskThatFails(t *testing.T) {

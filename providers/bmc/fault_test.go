@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -34,15 +35,6 @@ func injected(kind exchange.Kind, at int) *exchange.Fault {
 		// A BMC that echoes what it was sent must not bring it into a report.
 		Body: `{"error":{"code":"Base.1.0.InternalError","message":"internal error at {\"Password\":\"s3cret\\\"&'<pw\"}"}}`,
 	}
-}
-
-// patience is the timeout of a request under a fault. A busy test machine must
-// not be taken for a silent BMC, and stalls must not take all day.
-func patience(kind exchange.Kind) time.Duration {
-	if kind == exchange.Stall {
-		return 1500 * time.Millisecond
-	}
-	return 20 * time.Second
 }
 
 // exchanges is how many requests a piece of work needs, with login and logout.
@@ -73,7 +65,7 @@ func TestFaultsWhileReading(t *testing.T) {
 				for at := 1; at <= total; at++ { // the last one is the logout
 					t.Run(strconv.Itoa(at), func(t *testing.T) {
 						t.Parallel()
-						readUnderFault(t, vendor, m, kind, at)
+						synctest.Test(t, func(t *testing.T) { readUnderFault(t, vendor, m, kind, at) })
 					})
 				}
 			})
@@ -81,11 +73,27 @@ func TestFaultsWhileReading(t *testing.T) {
 	}
 }
 
+// closeUnder ends the client after a fault and wants no session left. A login that
+// was not answered in time may still be served, which Close has to say.
+func (w *world) closeUnder(kind exchange.Kind) {
+	w.t.Helper()
+	synctest.Wait() // the stalled request is recorded once the client gave up
+	login := w.fleet.Recorder().Count(func(r exchange.Record) bool { return r.Fault == string(exchange.Stall) && r.Method == http.MethodPost })
+	if kind != exchange.Stall || login == 0 {
+		w.close()
+		return
+	}
+	if err := w.client.Close(context.Background()); err == nil || !strings.Contains(err.Error(), "may be left") {
+		w.t.Errorf("Close after a login without an answer: %v", err)
+	}
+	if n := w.bmcs[0].Sessions(); n != 0 {
+		w.t.Errorf("%d sessions left", n)
+	}
+}
+
 func readUnderFault(t *testing.T, vendor string, m bmctest.Machine, kind exchange.Kind, at int) {
 	t.Helper()
-	w := newWorld(t, m)
-	w.scope.Site.BMC.Timeout = patience(kind)
-	w.connect()
+	w := newBubble(t, m)
 	w.fleet.Recorder().Inject(injected(kind, at))
 	snap := w.read()
 	for a, live := range snap {
@@ -94,7 +102,7 @@ func readUnderFault(t *testing.T, vendor string, m bmctest.Machine, kind exchang
 	if len(snap) != 6 {
 		t.Errorf("%d answers", len(snap))
 	}
-	w.close()
+	w.closeUnder(kind)
 	if n := mutating(w); n != 0 {
 		t.Errorf("%d writes", n)
 	}
@@ -156,7 +164,7 @@ func TestFaultsWhileWriting(t *testing.T) {
 					for at := 1; at <= total; at++ {
 						t.Run(strconv.Itoa(at), func(t *testing.T) {
 							t.Parallel()
-							writeUnderFault(t, vendor, step, kind, at, writes)
+							synctest.Test(t, func(t *testing.T) { writeUnderFault(t, vendor, step, kind, at, writes) })
 						})
 					}
 				})
@@ -167,21 +175,18 @@ func TestFaultsWhileWriting(t *testing.T) {
 
 func writeUnderFault(t *testing.T, vendor string, step *plan.Step, kind exchange.Kind, at, writes int) {
 	t.Helper()
-	w := newWorld(t, machine(vendor))
-	w.scope.Site.BMC.Timeout = patience(kind)
-	w.connect()
+	w := newBubble(t, machine(vendor))
 	w.fleet.Recorder().Inject(injected(kind, at))
 	r := w.apply(step)
 	noSecret(t, "result", faultText(r.Fault))
 	if r.Outcome != plan.OutcomeDone && (r.Outcome != plan.OutcomeFailed || (r.Fault.Code != plan.CodeBMCUnreachable && r.Fault.Code != plan.CodeBMCProtocol && r.Fault.Code != plan.CodeBMCBusy)) {
 		t.Errorf("at %d: %s %s", at, r.Outcome, faultText(r.Fault))
 	}
-	w.close()
+	w.closeUnder(kind)
 	if n := mutating(w); n > writes {
 		t.Errorf("at %d: %d writes, and %d are needed", at, n, writes)
 	}
 	w.fleet.Recorder().Reset()
-	w.scope.Site.BMC.Timeout = 20 * time.Second
 	w.connect()
 	live := w.read().Get(step.Address)
 	if live.Presence != plan.Present {
@@ -356,83 +361,129 @@ func TestChangedUnderneath(t *testing.T) {
 }
 
 func TestCancelled(t *testing.T) {
-	w := newWorld(t, machine(bmctest.Generic))
-	w.read()
-	w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.Stall, Method: http.MethodGet, Path: "/redfish/v1/Managers"})
-	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(100*time.Millisecond, cancel)
-	p := w.client.Read(ctx, w.scope, resources(w))
-	for a, live := range p {
-		if a.Kind == "ntp" && (live.Presence != plan.Unreadable || live.Fault.Code != plan.CodeInterrupted) {
-			t.Errorf("%s: %s %s", a, live.Presence, faultText(live.Fault))
+	synctest.Test(t, func(t *testing.T) {
+		w := newBubble(t, machine(bmctest.Generic))
+		w.read()
+		w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.Stall, Method: http.MethodGet, Path: "/redfish/v1/Managers"})
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(100*time.Millisecond, cancel)
+		p := w.client.Read(ctx, w.scope, resources(w))
+		for a, live := range p {
+			if a.Kind == "ntp" && (live.Presence != plan.Unreadable || live.Fault.Code != plan.CodeInterrupted) {
+				t.Errorf("%s: %s %s", a, live.Presence, faultText(live.Fault))
+			}
 		}
-	}
-	if err := w.client.Close(ctx); err != nil {
-		t.Error(err)
-	}
-	if n := w.bmcs[0].Sessions(); n != 0 {
-		t.Errorf("%d sessions left", n)
-	}
+		if err := w.client.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if n := w.bmcs[0].Sessions(); n != 0 {
+			t.Errorf("%d sessions left", n)
+		}
+	})
 }
 
 // A run that is cancelled while it logs in leaves no session either.
 func TestCancelledLogin(t *testing.T) {
-	w := newWorld(t, machine(bmctest.Generic))
-	w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.Delay, Method: http.MethodPost, Delay: 200 * time.Millisecond})
-	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(100*time.Millisecond, cancel)
-	for a, live := range w.client.Read(ctx, w.scope, resources(w)) {
-		if live.Presence != plan.Unreadable || live.Fault.Code != plan.CodeInterrupted {
-			t.Errorf("%s: %s %s", a, live.Presence, faultText(live.Fault))
+	synctest.Test(t, func(t *testing.T) {
+		w := newBubble(t, machine(bmctest.Generic))
+		w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.Delay, Method: http.MethodPost, Delay: 200 * time.Millisecond})
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(100*time.Millisecond, cancel)
+		for a, live := range w.client.Read(ctx, w.scope, resources(w)) {
+			if live.Presence != plan.Unreadable || live.Fault.Code != plan.CodeInterrupted {
+				t.Errorf("%s: %s %s", a, live.Presence, faultText(live.Fault))
+			}
 		}
-	}
-	w.close()
+		w.close()
+	})
 }
 
 // Logins without an answer are not repeated without end: they may all have been
 // refused.
 func TestUnansweredLogins(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, machine(bmctest.Generic))
-	w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.Reset, Method: http.MethodPost})
-	for range 6 {
-		if live := w.live(w.read(), "credential"); live.Fault == nil || live.Fault.Code != plan.CodeBMCUnreachable {
-			t.Fatalf("%s %s", live.Presence, faultText(live.Fault))
+	synctest.Test(t, func(t *testing.T) {
+		w := newBubble(t, machine(bmctest.Generic))
+		w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.Reset, Method: http.MethodPost})
+		for range 6 {
+			if live := w.live(w.read(), "credential"); live.Fault == nil || live.Fault.Code != plan.CodeBMCUnreachable {
+				t.Fatalf("%s %s", live.Presence, faultText(live.Fault))
+			}
 		}
-	}
-	if err := w.client.Close(context.Background()); err == nil {
-		t.Error("Close does not say that a session may be left")
-	}
-	time.Sleep(100 * time.Millisecond) // a cut connection is recorded after the client saw it
-	if n := w.fleet.Recorder().Count(func(r exchange.Record) bool { return r.Method == http.MethodPost }); n != 2 {
-		t.Errorf("%d logins", n)
+		if err := w.client.Close(context.Background()); err == nil {
+			t.Error("Close does not say that a session may be left")
+		}
+		synctest.Wait() // a cut connection is recorded after the client saw it
+		if n := w.fleet.Recorder().Count(func(r exchange.Record) bool { return r.Method == http.MethodPost }); n != 2 {
+			t.Errorf("%d logins", n)
+		}
+	})
+}
+
+// A login that was not answered in time and that the BMC serves later is found, or
+// Close says that it may be left: when it comes while the next login waits, between
+// that and the end, and after the end.
+func TestLateLogin(t *testing.T) {
+	for name, tc := range map[string]struct {
+		late  time.Duration // beyond the time-out
+		pause time.Duration // until the next login
+		works time.Duration // how long the run goes on after that
+		told  bool
+	}{
+		"before the next login": {time.Second, 2 * time.Second, 0, false},
+		"during the run":        {10 * time.Second, time.Second, time.Minute, false},
+		"after the run":         {10 * time.Second, time.Second, 0, true},
+		"never, the run ends":   {time.Hour, time.Second, 0, true},
+		"never, a long run":     {time.Hour, time.Second, time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newBubble(t, machine(bmctest.Generic))
+				w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.Late, Method: http.MethodPost, Times: 1, Delay: w.scope.Site.BMC.Timeout + tc.late})
+				if live := w.live(w.read(), "credential"); live.Fault == nil || live.Fault.Code != plan.CodeBMCUnreachable {
+					t.Errorf("%s %s", live.Presence, faultText(live.Fault))
+				}
+				time.Sleep(tc.pause)
+				if live := w.live(w.read(), "credential"); live.Presence != plan.Present {
+					t.Errorf("%s %s", live.Presence, faultText(live.Fault))
+				}
+				time.Sleep(tc.works)
+				if err := w.client.Close(context.Background()); (err != nil) != tc.told {
+					t.Errorf("Close: %v", err)
+				}
+				if n := w.bmcs[0].Sessions(); n != 0 {
+					t.Errorf("%d sessions left", n)
+				}
+				time.Sleep(time.Hour) // the late ones are served
+			})
+		})
 	}
 }
 
 // Sessions of other people with the same account are left alone.
 func TestForeignSessions(t *testing.T) {
-	t.Parallel()
-	m := machine(bmctest.Generic)
-	w := newWorld(t, m)
-	w.read() // stands for Ironic: a session of the same account
-	ironic := w.client
-	time.Sleep(3100 * time.Millisecond) // older than the window of times in whole seconds
-	w.connect()
-	w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.LostReply, Method: http.MethodPost, Times: 1})
-	w.read()
-	if n := w.bmcs[0].Sessions(); n != 2 {
-		t.Fatalf("%d sessions, want the foreign one and the lost one", n)
-	}
-	if err := w.client.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
-	if n := w.bmcs[0].Sessions(); n != 1 {
-		t.Errorf("%d sessions, want the foreign one", n)
-	}
-	if err := ironic.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
-	w.close()
+	synctest.Test(t, func(t *testing.T) {
+		m := machine(bmctest.Generic)
+		w := newBubble(t, m)
+		w.read() // stands for Ironic: a session of the same account
+		ironic := w.client
+		time.Sleep(3100 * time.Millisecond) // older than the window of times in whole seconds
+		w.connect()
+		w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.LostReply, Method: http.MethodPost, Times: 1})
+		w.read()
+		if n := w.bmcs[0].Sessions(); n != 2 {
+			t.Fatalf("%d sessions, want the foreign one and the lost one", n)
+		}
+		if err := w.client.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if n := w.bmcs[0].Sessions(); n != 1 {
+			t.Errorf("%d sessions, want the foreign one", n)
+		}
+		if err := ironic.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		w.close()
+	})
 }
 
 // Every refusal at every exchange of a read leaves no session and tells no

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -30,6 +31,7 @@ type world struct {
 	scope  *plan.Scope
 	bmcs   []*bmctest.BMC
 	now    func() time.Time
+	dial   func(ctx context.Context, network, address string) (net.Conn, error) // nil: over the network
 	// passwords overrides what the vault has for a device.
 	passwords map[string]string
 }
@@ -62,7 +64,23 @@ func newWorld(t *testing.T, machines ...bmctest.Machine) *world {
 // newWorldAt has a clock of the test's own.
 func newWorldAt(t *testing.T, now func() time.Time, machines ...bmctest.Machine) *world {
 	t.Helper()
-	w := &world{t: t, now: now, fleet: bmctest.New(bmctest.Options{Now: now}), passwords: map[string]string{}}
+	return worldOf(t, bmctest.Options{Now: now}, machines...)
+}
+
+// newBubble is a world for a synctest bubble: its BMCs are reached through pipes,
+// so that what waits in it takes no time and no busy machine is taken for a silent
+// BMC.
+func newBubble(t *testing.T, machines ...bmctest.Machine) *world {
+	t.Helper()
+	return worldOf(t, bmctest.Options{Now: time.Now, Pipes: true}, machines...)
+}
+
+func worldOf(t *testing.T, options bmctest.Options, machines ...bmctest.Machine) *world {
+	t.Helper()
+	w := &world{t: t, now: options.Now, fleet: bmctest.New(options), passwords: map[string]string{}}
+	if options.Pipes {
+		w.dial = w.fleet.Dial
+	}
 	t.Cleanup(w.fleet.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, w.fleet.CA(), 0o600); err != nil {
@@ -94,7 +112,7 @@ func newWorldAt(t *testing.T, now func() time.Time, machines ...bmctest.Machine)
 func (w *world) plainClient() *http.Client {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(w.fleet.CA())
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
+	transport := &http.Transport{DialContext: w.dial, TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
 	w.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
 }
@@ -108,7 +126,7 @@ func (w *world) bootsRight() {
 // connect makes a new client, as another run of the program would.
 func (w *world) connect() {
 	w.t.Helper()
-	c, err := bmc.New(*w.scope.Site.BMC, w, bmc.Options{Now: w.now})
+	c, err := bmc.New(*w.scope.Site.BMC, w, bmc.Options{Now: w.now, DialContext: w.dial})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -20,6 +20,8 @@ type login struct {
 	// A login whose answer was lost may have left a session that nobody knows.
 	lost      int       // how many of them are not settled
 	lostSince time.Time // when the first of them was sent
+	lostUntil time.Time // until then the BMC may still serve one that it did not answer in time
+	opened    time.Time // when the login of the present session was sent
 	unproven  int       // logins in this run of which nothing is known
 	left      bool      // a session could not be ended
 }
@@ -82,7 +84,10 @@ func (k *conn) post(ctx context.Context) *plan.Fault {
 			k.login.unproven++
 			k.login.lost++
 			if k.login.lost == 1 {
-				k.login.lostSince = started
+				k.login.lostSince, k.login.lostUntil = started, time.Time{}
+			}
+			if given := k.client.opt.Now(); given.Sub(started) >= k.client.settings.Timeout {
+				k.login.lostUntil = given.Add(k.client.settings.Timeout)
 			}
 		}
 		return fault
@@ -91,7 +96,7 @@ func (k *conn) post(ctx context.Context) *plan.Fault {
 	token := ans.header.Get("X-Auth-Token")
 	switch {
 	case ans.status >= 200 && ans.status < 300 && token != "":
-		k.login.token, k.login.session = token, k.sessionPath(ans)
+		k.login.token, k.login.session, k.login.opened = token, k.sessionPath(ans), started
 		if has(list, idsPasswordChange...) {
 			// This session may change the password and nothing else.
 			k.refused = k.refusal(plan.CodeBMCPasswordChange, ans, "the BMC of %s wants its password changed before it does anything else", k.device)
@@ -151,8 +156,10 @@ func (k *conn) sessionPath(ans *answer) string {
 }
 
 // sweep deletes sessions whose login answer was lost. It knows them by user,
-// client address and the BMC's own clock: they began shortly before the
-// present one. When more fit than were lost, none is touched.
+// client address and the BMC's own clock: they began between the lost login and
+// the present one, or later where the BMC let the lost one wait. When more fit
+// than were lost, none is touched. One that is not there yet, and may still come,
+// stays unsettled.
 func (k *conn) sweep(ctx context.Context) *plan.Fault {
 	if k.login.lost == 0 {
 		return nil
@@ -169,7 +176,8 @@ func (k *conn) sweep(ctx context.Context) *plan.Fault {
 	if err != nil {
 		return nil // the BMC does not tell ages: the session ends by its idle timeout, and Close says so
 	}
-	window := k.client.opt.Now().Sub(k.login.lostSince) + 2*time.Second // times on the wire have whole seconds
+	earliest := k.login.lostSince.Sub(k.login.opened) - 2*time.Second // times on the wire have whole seconds
+	latest := max(0, k.login.lostUntil.Sub(k.login.opened))
 	var found []string
 	for _, member := range all.links("Members") {
 		if resolve(member) == k.login.session {
@@ -183,8 +191,8 @@ func (k *conn) sweep(ctx context.Context) *plan.Fault {
 			return fault
 		}
 		other, err := time.Parse(time.RFC3339, s.text("CreatedTime"))
-		age := began.Sub(other)
-		if err == nil && s.text("UserName") == k.user && s.text("ClientOriginIPAddress") == own.text("ClientOriginIPAddress") && age >= 0 && age <= window {
+		later := other.Sub(began)
+		if err == nil && s.text("UserName") == k.user && s.text("ClientOriginIPAddress") == own.text("ClientOriginIPAddress") && later >= earliest && later <= latest {
 			found = append(found, resolve(member))
 		}
 	}
@@ -195,8 +203,11 @@ func (k *conn) sweep(ctx context.Context) *plan.Fault {
 		if err := k.end(ctx, path); err != nil {
 			return plan.AsFault(err)
 		}
+		k.login.lost--
 	}
-	k.login.lost = 0
+	if k.client.opt.Now().After(k.login.lostUntil) {
+		k.login.lost = 0 // what is not there was never opened
+	}
 	return nil
 }
 
@@ -242,15 +253,14 @@ func (k *conn) endOwn(ctx context.Context) error {
 	return err
 }
 
-// end deletes a session. Deleting is repeatable, so a lost answer is asked for
-// again; a BMC that does not know the session any more is content.
+// end deletes a session. Deleting is repeatable, so a lost answer, and a
+// connection that was not made in time, are tried again; a BMC that does not know
+// the session any more is content.
 func (k *conn) end(ctx context.Context, path string) error {
 	var last error
 	for range 3 {
-		ans, sent, fault := k.exchange(ctx, request{method: http.MethodDelete, path: path, token: k.login.token})
+		ans, _, fault := k.exchange(ctx, request{method: http.MethodDelete, path: path, token: k.login.token})
 		switch {
-		case fault != nil && !sent:
-			return errors.Join(errLeft, fault) // nobody there to ask again
 		case fault != nil:
 			last = fault
 		case ans.status == http.StatusUnauthorized, ans.status == http.StatusNotFound, ans.status == http.StatusGone:

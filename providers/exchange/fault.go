@@ -12,6 +12,7 @@ type Kind string
 const (
 	Delay     Kind = "delay"      // the answer comes Delay later
 	Stall     Kind = "stall"      // no answer until the client gives up
+	Late      Kind = "late"       // the request is served Delay later, whether or not anybody still waits
 	Status    Kind = "status"     // Status and Body instead of the answer; nothing is done
 	Reset     Kind = "reset"      // the connection is reset before anything is done
 	HalfBody  Kind = "half_body"  // the request is served, the answer is cut in the middle

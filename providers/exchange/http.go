@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -60,7 +61,13 @@ func serveFault(w http.ResponseWriter, req *http.Request, f *Fault, next http.Ha
 		sw := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(sw, req)
 		return sw.status
+	case Late:
+		<-time.After(f.Delay)
+		sw := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(sw, req)
+		return sw.status
 	case Stall:
+		_, _ = io.Copy(io.Discard, req.Body) // net/http looks whether the client is there only after the body
 		<-req.Context().Done()
 		return 0
 	case Status:

@@ -182,8 +182,9 @@ type BMC struct {
 	name   string
 	port   int
 
-	listening sync.Mutex // guards the four below
+	listening sync.Mutex // guards the five below
 	reserved  int        // descriptor that holds the port while nothing listens; -1: none
+	pipes     *pipes
 	http      *http.Server
 	serving   sync.WaitGroup
 

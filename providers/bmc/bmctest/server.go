@@ -33,6 +33,9 @@ type Options struct {
 	// Addresses are further IP addresses for which the certificate is good,
 	// beside 127.0.0.1.
 	Addresses []net.IP
+	// Pipes opens no port: connections are pipes in memory that Dial makes, so that
+	// a test can live in a synctest bubble, where time-outs need no patience.
+	Pipes bool
 }
 
 // Server is a fleet of BMCs.
@@ -91,7 +94,11 @@ func (s *Server) Add(m Machine) *BMC {
 		panic("bmctest: two machines called " + m.Name)
 	}
 	s.bmcs[m.Name] = b
-	b.reserve(0)
+	if s.opt.Pipes {
+		b.URL = fmt.Sprintf("https://127.0.0.1:%d", len(s.bmcs))
+	} else {
+		b.reserve(0)
+	}
 	if !m.Unreachable {
 		b.start()
 	}
@@ -111,7 +118,9 @@ func (b *BMC) SetReachable(reachable bool) {
 		return
 	}
 	b.stopServing()
-	b.reserve(b.port)
+	if !b.server.opt.Pipes {
+		b.reserve(b.port)
+	}
 }
 
 // reserve binds the port without listening: connections to it are refused and
@@ -139,8 +148,25 @@ func (b *BMC) reserve(port int) {
 	}
 }
 
-// start listens on the reserved port and serves.
+// start listens and serves.
 func (b *BMC) start() {
+	listener := tls.NewListener(b.listen(), &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return b.certificate(), nil }, MinVersion: tls.VersionTLS12})
+	b.http = &http.Server{
+		Handler:           b.server.opt.Recorder.Wrap(b.describe(), http.HandlerFunc(b.serve)),
+		ReadHeaderTimeout: 30 * time.Second,
+		ErrorLog:          log.New(io.Discard, "", 0), // refused certificates are the client's affair
+		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
+	}
+	server := b.http
+	b.serving.Go(func() { _ = server.Serve(listener) }) // it ends with ErrServerClosed
+}
+
+// listen opens the reserved port, or takes pipes.
+func (b *BMC) listen() net.Listener {
+	if b.server.opt.Pipes {
+		b.pipes = newPipes()
+		return b.pipes
+	}
 	if err := syscall.Listen(b.reserved, 128); err != nil {
 		panic("bmctest: " + err.Error())
 	}
@@ -154,15 +180,7 @@ func (b *BMC) start() {
 		panic("bmctest: " + err.Error())
 	}
 	b.reserved = -1
-	listener := tls.NewListener(plain, &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return b.certificate(), nil }, MinVersion: tls.VersionTLS12})
-	b.http = &http.Server{
-		Handler:           b.server.opt.Recorder.Wrap(b.describe(), http.HandlerFunc(b.serve)),
-		ReadHeaderTimeout: 30 * time.Second,
-		ErrorLog:          log.New(io.Discard, "", 0), // refused certificates are the client's affair
-		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
-	}
-	server := b.http
-	b.serving.Go(func() { _ = server.Serve(listener) }) // it ends with ErrServerClosed
+	return plain
 }
 
 // certificate is the fleet's, or the one that the BMC made for itself.
@@ -220,7 +238,7 @@ func certificate(more []net.IP) (tls.Certificate, []byte) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bmctest"},
-		NotBefore: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2049, 12, 31, 0, 0, 0, 0, time.UTC),
+		NotBefore: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2049, 12, 31, 0, 0, 0, 0, time.UTC),
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true, IsCA: true,
 		IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1)}, more...), DNSNames: []string{"localhost"},
