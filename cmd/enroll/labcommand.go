@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/enroll-dev/enroll/cmd/enroll/lab"
 	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/bmc/recording"
 )
 
 type labFlags struct {
@@ -21,6 +23,8 @@ type labFlags struct {
 	devices  int
 	scenario string
 	seed     int64
+	families []string
+	replay   string
 }
 
 func (a *app) labCommand() *cobra.Command {
@@ -47,6 +51,9 @@ func (a *app) labRunCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.dir, "dir", "", "folder for the lab's files (required)")
 	cmd.Flags().IntVar(&f.devices, "devices", 2, "number of devices, gpu-001 on")
 	cmd.Flags().StringVar(&f.scenario, "scenario", "fresh", "what the devices have been through; see enroll lab scenarios")
+	cmd.Flags().StringSliceVar(&f.families, "families", nil, "of the devices' BMCs, in turn: "+strings.Join(lab.Families(), ", ")+" (default idrac,generic)")
+	cmd.Flags().StringVar(&f.replay, "replay", "", "recording of a real BMC (enroll record bmc) to serve as the BMC of gpu-001; it takes no changes")
+	_ = cmd.RegisterFlagCompletionFunc("families", cobra.FixedCompletions(lab.Families(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	cmd.Flags().Int64Var(&f.seed, "seed", 1, "for the made-up passwords; the same seed gives the same lab")
 	return cmd
 }
@@ -75,6 +82,18 @@ func (a *app) labRun(ctx context.Context, f labFlags) (err error) {
 	case f.devices < 1 || f.devices > lab.MaxDevices:
 		return usageError{fmt.Errorf("--devices wants 1 to %d", lab.MaxDevices)}
 	}
+	for _, family := range f.families {
+		if !slices.Contains(lab.Families(), family) {
+			return usageError{fmt.Errorf("--families: there is no %q; there are %s", family, strings.Join(lab.Families(), ", "))}
+		}
+	}
+	replay, err := readRecording(f.replay)
+	if err != nil {
+		return err
+	}
+	if replay != nil && scenario.Converge != nil {
+		return usageError{fmt.Errorf("--replay: a recording takes no changes, and scenario %s is one that enroll has brought about", scenario.Name)}
+	}
 	dir, err := filepath.Abs(f.dir)
 	if err != nil {
 		return err
@@ -99,7 +118,7 @@ func (a *app) labRun(ctx context.Context, f labFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, requests.Close()) }()
 	l, err := lab.Start(lab.Options{Dir: dir, //nolint:contextcheck // servers live until Close
-		Devices: f.devices, Seed: f.seed, Now: a.sys.now, Requests: requests})
+		Devices: f.devices, Seed: f.seed, Families: f.families, Replay: replay, Now: a.sys.now, Requests: requests})
 	if err != nil {
 		return err
 	}
@@ -117,6 +136,23 @@ func (a *app) labRun(ctx context.Context, f labFlags) (err error) {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// readRecording reads the file of --replay; none gives nil.
+func readRecording(path string) (*recording.Recording, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := os.Open(path) //nolint:gosec // the operator names the file
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--replay: %w", err)}
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	rec, err := recording.Decode(file)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--replay: %s: %w", path, err)}
+	}
+	return rec, nil
 }
 
 // happen lets the devices go through what the scenario says. enroll itself brings

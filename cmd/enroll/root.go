@@ -124,7 +124,7 @@ func (a *app) root() *cobra.Command {
 		a.planCommand(), a.applyCommand(), a.statusCommand(), a.verifyCommand(), a.doctorCommand(),
 		a.driftCommand(), a.showCommand(), a.diffCommand(), a.graphCommand(),
 		a.validateCommand(), a.fmtCommand(), a.schemaCommand(), a.explainCommand(),
-		a.backfillCommand(), a.labCommand(), a.versionCommand(),
+		a.backfillCommand(), a.recordCommand(), a.labCommand(), a.versionCommand(),
 	)
 	return root
 }

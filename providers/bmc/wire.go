@@ -52,6 +52,7 @@ type conn struct {
 	// readings are the resources read in this call of Read, so that two settings
 	// of one resource cost one request; nil in Run, which wants them fresh.
 	readings map[string]document
+	tape     *tape // what Record keeps; nil otherwise
 }
 
 // answer is one HTTP answer, read whole.
@@ -128,7 +129,11 @@ func (k *conn) exchange(ctx context.Context, r request) (ans *answer, sent bool,
 	if err == nil && len(body) > maxBody {
 		return nil, true, k.fault(plan.CodeBMCProtocol, r, "the BMC of %s sent an answer of more than %d MB", k.device, maxBody>>20)
 	}
-	return &answer{method: r.method, path: r.path, status: resp.StatusCode, header: resp.Header, body: body, broken: err, change: r.change}, true, nil
+	ans = &answer{method: r.method, path: r.path, status: resp.StatusCode, header: resp.Header, body: body, broken: err, change: r.change}
+	if k.tape != nil {
+		k.tape.keep(ans)
+	}
+	return ans, true, nil
 }
 
 // fault makes a fault that names the request. The text of an answer is added by
@@ -256,6 +261,8 @@ func (k *conn) judge(ans *answer) *plan.Fault {
 		return k.refusal(plan.CodeBMCLocked, ans, "the BMC of %s has locked the account", k.device)
 	case has(list, idsSessionLimit...):
 		return k.refusal(plan.CodeBMCSessionLimit, ans, "the BMC of %s has no free session", k.device)
+	case ans.status == http.StatusMethodNotAllowed:
+		return k.refusal(plan.CodeBMCUnsupported, ans, "the BMC of %s takes no %s of %s", k.device, ans.method, cut(ans.path, 120))
 	case missing(ans.status):
 		return k.refusal(plan.CodeBMCUnsupported, ans, "the BMC of %s has no %s", k.device, cut(ans.path, 120))
 	case comeBack(ans, list):

@@ -11,6 +11,8 @@ import (
 	"net/netip"
 
 	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
+	"github.com/enroll-dev/enroll/providers/bmc/recording"
 )
 
 // SiteName is the name of the made-up site, in HCL and in NetBox.
@@ -28,6 +30,8 @@ type Host struct {
 	BMCMAC   plan.MAC
 	Password string
 	NICs     []NIC
+	// Recording is served as the host's BMC in the place of a simulated one.
+	Recording *recording.Recording
 }
 
 // NIC is a frontend interface and the switch port it is cabled to.
@@ -40,6 +44,11 @@ type NIC struct {
 
 // hostsPerRack bounds how many of the 8-unit servers stand in one rack.
 const hostsPerRack = 5
+
+// Families are all that a host's BMC may be of.
+func Families() []string {
+	return []string{bmctest.IDRAC, bmctest.XCC, bmctest.AMI, bmctest.Supermicro, bmctest.Generic}
+}
 
 // Fleet makes n hosts. The same n and seed give the same hosts; the first k of
 // a larger fleet are those of a smaller one.

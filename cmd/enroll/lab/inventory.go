@@ -52,9 +52,23 @@ func (n NIC) lldp() []any {
 	}
 }
 
-func (h Host) manufacturer() string { return products()[h.Family][0] }
+func (h Host) manufacturer() string {
+	if h.Recording != nil {
+		if maker, _ := h.Recording.Maker(); maker != "" {
+			return maker
+		}
+	}
+	return products()[h.Family][0]
+}
 
-func (h Host) model() string { return products()[h.Family][1] }
+func (h Host) model() string {
+	if h.Recording != nil {
+		if _, model := h.Recording.Maker(); model != "" {
+			return model
+		}
+	}
+	return products()[h.Family][1]
+}
 
 // products are a maker and a model for each family of BMCs.
 func products() map[string][2]string {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
+	"github.com/enroll-dev/enroll/providers/bmc/recording"
 	"github.com/enroll-dev/enroll/providers/dhcp/dhcptest"
 	"github.com/enroll-dev/enroll/providers/exchange"
 	"github.com/enroll-dev/enroll/providers/ironic/ironictest"
@@ -26,6 +27,9 @@ type Options struct {
 	Seed     int64
 	Now      func() time.Time
 	Requests io.Writer // gets a JSON line for each request; nil for nobody
+	// Replay is served as the BMC of the first host, which then has its serial
+	// number and NICs; nil: it is simulated like the others.
+	Replay *recording.Recording
 	// Password gives the password of a BMC; nil for the usual made-up ones.
 	Password func(device string) string
 	// Families gives the makers of the BMCs, in turn; nil for idrac and generic.
@@ -67,6 +71,11 @@ func Start(o Options) (*Lab, error) {
 		}
 		if o.Password != nil {
 			l.Hosts[i].Password = o.Password(l.Hosts[i].Name)
+		}
+	}
+	if o.Replay != nil {
+		if err := l.Hosts[0].play(o.Replay); err != nil {
+			return nil, err
 		}
 	}
 	vault := secretstest.Options{Now: o.Now, Recorder: l.Recorder}

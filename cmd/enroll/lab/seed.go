@@ -1,9 +1,12 @@
 package lab
 
 import (
+	"fmt"
 	"strings"
 
+	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
+	"github.com/enroll-dev/enroll/providers/bmc/recording"
 	"github.com/enroll-dev/enroll/providers/netbox/netboxtest"
 )
 
@@ -36,12 +39,34 @@ func (l *Lab) seed(machine func(*bmctest.Machine)) {
 func (h Host) machine() bmctest.Machine {
 	m := bmctest.Machine{
 		Name: h.Name, Vendor: h.Family, Serial: h.Serial, Model: h.model(), User: "root", Password: h.Password,
-		FirstNIC: 1, Unreachable: true,
+		FirstNIC: 1, Unreachable: true, Recording: h.Recording,
 	}
 	for _, n := range h.NICs {
 		m.NICs = append(m.NICs, bmctest.NIC{MAC: n.MAC})
 	}
 	return m
+}
+
+// play makes the host that of a recording: NetBox records what the recorded BMC
+// says of it, so that what enroll finds is about the BMC.
+func (h *Host) play(rec *recording.Recording) error {
+	h.Recording, h.Family, h.Serial = rec, rec.Family, rec.Serial()
+	if h.Family == "" {
+		h.Family = bmctest.Generic
+	}
+	if _, known := products()[h.Family]; !known {
+		return fmt.Errorf("the recording is of a BMC of family %q, which this version does not know", h.Family)
+	}
+	for i, text := range rec.MACs() {
+		mac, err := plan.ParseMAC(text)
+		if err != nil {
+			return fmt.Errorf("the recording has %q as an address of a NIC: %w", text, err)
+		}
+		if i < len(h.NICs) {
+			h.NICs[i].MAC = mac
+		}
+	}
+	return nil
 }
 
 // record is what NetBox says about the host. Its BMC is simulated on loopback;

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/bmc/recording"
 )
 
 // Machine is a server and its BMC as it is at the beginning.
@@ -37,6 +38,10 @@ type Machine struct {
 	Unreachable bool // the port is closed until SetReachable
 
 	Profile Profile
+
+	// Recording is what a real BMC answered: it is served in the place of the
+	// maker's tree, which then gives login, sessions and error bodies only.
+	Recording *recording.Recording
 }
 
 // NIC is a network port of the host.
@@ -131,6 +136,10 @@ type Profile struct {
 }
 
 func (m Machine) withDefaults() Machine {
+	if m.Recording != nil {
+		m.Vendor = m.Recording.Family
+		m.Profile.NoSessions = !m.Recording.HasSessions()
+	}
 	if m.Vendor == "" {
 		m.Vendor = Generic
 	}

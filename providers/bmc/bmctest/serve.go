@@ -30,6 +30,9 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	case path == "/redfish" && r.Method == http.MethodGet:
 		b.answer(w, http.StatusOK, object{"v1": rootPath + "/"})
 		return
+	case path == rootPath && r.Method == http.MethodGet && b.machine.Recording != nil:
+		b.replayed(w, r)
+		return
 	case path == rootPath && r.Method == http.MethodGet:
 		b.answer(w, http.StatusOK, b.resource(path))
 		return
@@ -54,6 +57,10 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	if b.machine.Profile.Busy > 0 && !strings.HasPrefix(path, sessionsPath) {
 		b.machine.Profile.Busy--
 		b.busy(w)
+		return
+	}
+	if b.machine.Recording != nil {
+		b.replayed(w, r)
 		return
 	}
 	b.route(w, r, path)
