@@ -100,6 +100,7 @@ func Build(in Input) *Plan {
 		Tool:          in.Tool,
 		Statistics:    in.Statistics,
 		SiteDir:       in.Scope.Site.Dir,
+		Scope:         ScopeRecord{Site: in.Scope.Site.Name},
 	}}
 	b.start()
 	b.expiredTolerations()
@@ -496,7 +497,7 @@ func (b *builder) record() {
 		p.Inputs.Settings[t.Intent.Name] = t.Settings.Hash()
 	}
 	p.Inputs.Objects = uniqueObjects(p.Inputs.Objects)
-	p.Scope.Site, p.Scope.Parameters = sc.Site.Name, sc.Parameters.Record()
+	p.Scope.Parameters = sc.Parameters.Record()
 	p.Scope.Toggles = map[string]bool{
 		"configure_dhcp": sc.Site.ConfigureDHCP, "configure_bmc": sc.Site.ConfigureBMC,
 		"ironic_enrol": sc.Site.IronicEnrol, "record_platform_class": sc.Site.RecordPlatformClass,

@@ -62,16 +62,19 @@ type Inputs struct {
 
 // ScopeRecord is what was asked for.
 type ScopeRecord struct {
-	Site       string            `json:"site"`
-	Devices    []string          `json:"devices"`
-	Targets    []string          `json:"targets,omitempty"`
-	Excludes   []string          `json:"excludes,omitempty"`
-	LeftOut    int               `json:"left_out,omitempty"`      // steps that the selection leaves out
-	Also       []Drawn           `json:"also_selected,omitempty"` // steps that no target fits, and others need
-	Excluded   []Drawn           `json:"excluded,omitempty"`      // steps that an exclude takes out, and what comes after them
-	Unmet      []string          `json:"unmet,omitempty"`         // targets of which excludes leave nothing
-	Toggles    map[string]bool   `json:"toggles"`
-	Parameters map[string]string `json:"parameters,omitempty"`
+	Site     string   `json:"site"`
+	Devices  []string `json:"devices"`
+	Targets  []string `json:"targets,omitempty"`
+	Excludes []string `json:"excludes,omitempty"`
+	LeftOut  int      `json:"left_out,omitempty"` // steps that the selection leaves out
+	// DevicesLeftOut counts the devices that the selection is not about: the plan
+	// says nothing of them.
+	DevicesLeftOut int               `json:"devices_left_out,omitempty"`
+	Also           []Drawn           `json:"also_selected,omitempty"` // steps that no target fits, and others need
+	Excluded       []Drawn           `json:"excluded,omitempty"`      // steps that an exclude takes out, and what comes after them
+	Unmet          []string          `json:"unmet,omitempty"`         // targets of which excludes leave nothing
+	Toggles        map[string]bool   `json:"toggles"`
+	Parameters     map[string]string `json:"parameters,omitempty"`
 }
 
 // DeviceVerdict sums up a device.

@@ -14,7 +14,9 @@ import (
 // With targets only fitting steps stay, and what they need: a step never runs
 // without the steps before it, and what is written is also made live. Excludes
 // come first, and take along what comes after an excluded step. So a narrowed plan
-// does less than the whole one, and nothing else.
+// does less than the whole one, and nothing else. Of a device that no target may
+// mean, or that an exclude takes out as a whole (gpu-017/*), it says nothing, not even
+// its faults.
 type Selection struct {
 	Targets  []string
 	Excludes []string
@@ -89,6 +91,49 @@ func (s *Step) Fits(pattern string) bool {
 	return err == nil && ok
 }
 
+// about reports whether something of a device may be kept, seen only by its name: a
+// target may mean it, and no exclude takes it out as a whole.
+func (s Selection) about(site, device string) bool {
+	for _, pattern := range s.Excludes {
+		if of, local := cutPattern(pattern); local == "*" && of != "" && fitsDevice(of, site, device) {
+			return false
+		}
+	}
+	return len(s.Targets) == 0 || slices.ContainsFunc(s.Targets, func(pattern string) bool { return MayMean(pattern, site, device) })
+}
+
+// MayMean reports whether a pattern may fit something of a device, seen only by the
+// device's name.
+func MayMean(pattern, site, device string) bool {
+	if !IsAddressPattern(pattern) {
+		return true
+	}
+	of, _ := cutPattern(pattern)
+	if of == "" {
+		return true
+	}
+	shared, err := path.Match(of, site) // what the site's devices share is of each of them
+	return err == nil && shared || fitsDevice(of, site, device)
+}
+
+// cutPattern takes a glob over addresses apart: the part before SYSTEM.KIND[KEY],
+// "" where it has none, and that.
+func cutPattern(pattern string) (of, local string) {
+	whole, _, _ := strings.Cut(pattern, "[")
+	at := strings.LastIndexByte(whole, '/')
+	return pattern[:max(at, 0)], pattern[at+1:]
+}
+
+// fitsDevice matches DEVICE or SITE/DEVICE.
+func fitsDevice(of, site, device string) bool {
+	for _, name := range []string{device, site + "/" + device} {
+		if ok, err := path.Match(of, name); err == nil && ok {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *Step) fitting(patterns []string) (string, bool) {
 	for _, p := range patterns {
 		if s.Fits(p) {
@@ -118,6 +163,9 @@ func (p *Plan) Select(sel Selection) (*Plan, error) {
 	}
 	if len(p.Scope.Targets) > 0 && len(sel.Targets) > 0 {
 		return nil, fmt.Errorf("the plan was narrowed to %s before; select from the whole plan", strings.Join(p.Scope.Targets, ", "))
+	}
+	if len(sel.Targets) == 0 {
+		sel.Targets = p.Scope.Targets // what only an excluded step needed goes with it
 	}
 	out := *p
 	out.PlanID, out.Seal = "", ""

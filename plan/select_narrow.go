@@ -227,11 +227,9 @@ func (n *narrowing) keepFor(s *Step, device string, by *Step) {
 // record says in the plan's scope what the selection did.
 func (n *narrowing) record(p *Plan) {
 	sc := &p.Scope
-	if len(n.sel.Targets) > 0 {
-		sc.Targets = n.sel.Targets
-	}
+	sc.Targets = n.sel.Targets
 	sc.Excludes = append(slices.Clone(sc.Excludes), n.sel.Excludes...)
-	sc.Also, sc.Excluded = slices.Clone(sc.Also), slices.Clone(sc.Excluded)
+	sc.Also, sc.Excluded = nil, slices.Clone(sc.Excluded)
 	met, asked := map[string]bool{}, map[string]bool{}
 	left := map[string]int{}
 	for _, s := range n.steps {
@@ -261,6 +259,34 @@ func (n *narrowing) record(p *Plan) {
 	}
 	for i := range p.Devices {
 		p.Devices[i].LeftOut += left[p.Devices[i].Name]
+	}
+	n.drop(p)
+}
+
+// drop takes the devices out of the plan that the selection is not about, with
+// everything that is said of them: those without a kept step that no target may
+// mean, and those that an exclude takes out as a whole.
+func (n *narrowing) drop(p *Plan) {
+	stays := map[string]bool{"": true}
+	for s := range n.keep {
+		stays[s.Address.Device] = true
+		for _, name := range s.Serves {
+			stays[name] = stays[name] || n.serves[s][name]
+		}
+	}
+	gone := map[string]bool{}
+	for _, d := range p.Devices {
+		gone[d.Name] = !stays[d.Name] && !n.sel.about(p.Scope.Site, d.Name)
+	}
+	p.Devices = slices.DeleteFunc(p.Devices, func(d DevicePlan) bool { return gone[d.Name] })
+	p.Scope.Devices = slices.DeleteFunc(slices.Clone(p.Scope.Devices), func(name string) bool { return gone[name] })
+	p.Checks = slices.DeleteFunc(p.Checks, func(c Check) bool { return gone[c.Address.Device] })
+	p.Observed = slices.DeleteFunc(slices.Clone(p.Observed), func(o Observation) bool { return gone[o.Address.Device] })
+	p.Diagnostics = slices.DeleteFunc(slices.Clone(p.Diagnostics), func(d Diagnostic) bool { return gone[d.Device] })
+	for _, g := range gone {
+		if g {
+			p.Scope.DevicesLeftOut++
+		}
 	}
 }
 

@@ -148,6 +148,71 @@ func TestSelectKeepsWhatPoliciesSaid(t *testing.T) {
 	}
 }
 
+// Of a device that the selection is not about, nothing is said.
+func TestSelectDropsWhatItIsNotAbout(t *testing.T) {
+	sc := testScope("gpu-001", "gpu-002", "gpu-003")
+	sc.Targets[1].Intent.Faults = []*Fault{NewFault(CodeDeviceNotPlaced, "in no rack")}
+	w := fresh(sc)
+	w[Address{Site: "lon14", Device: "gpu-003", System: "ironic", Kind: "node"}] = LiveFault(Unreadable, NewFault(CodeIronicUnreachable, "no answer"))
+	in := Input{Scope: sc, Kinds: testKinds, World: w, Failed: []Diagnostic{{Severity: SeverityError, Device: "gpu-004", Fault: NewFault(CodeDeviceNotFound, "not there")}}}
+	for _, tc := range []struct {
+		sel     Selection
+		devices string
+		faults  int
+	}{
+		{Selection{}, "gpu-001 gpu-002 gpu-003 gpu-004", 3},
+		{Selection{Targets: []string{"gpu-001/bmc.*"}}, "gpu-001", 0},
+		{Selection{Targets: []string{"lon14/gpu-002/*", "gpu-001/bmc.*"}}, "gpu-001 gpu-002", 1},
+		{Selection{Targets: []string{"bmc.ntp"}}, "gpu-001 gpu-002 gpu-003 gpu-004", 3},
+		{Selection{Targets: []string{"kind:bmc.*"}, Excludes: []string{"gpu-003/*", "lon14/gpu-004/*"}}, "gpu-001 gpu-002", 1},
+		{Selection{Excludes: []string{"gpu-003/bmc.*"}}, "gpu-001 gpu-002 gpu-003 gpu-004", 3},
+	} {
+		in.Selection = tc.sel
+		p := Build(in)
+		var names []string
+		for _, d := range p.Devices {
+			names = append(names, d.Name)
+		}
+		if got := strings.Join(names, " "); got != tc.devices || len(p.Errors()) != tc.faults || p.Scope.DevicesLeftOut != 4-len(names) || !slices.Equal(p.Scope.Devices, names) {
+			t.Errorf("%+v: devices %s (%d left out, scope %v), %d faults", tc.sel, got, p.Scope.DevicesLeftOut, p.Scope.Devices, len(p.Errors()))
+		}
+	}
+}
+
+// A further exclude leaves of what the targets asked for what it is: what only the
+// excluded steps needed goes with them, and a target without a step is refused.
+func TestExcludeFromAPlanWithTargets(t *testing.T) {
+	sc := testScope("gpu-001", "gpu-002")
+	narrowed := Build(Input{Scope: sc, Kinds: testKinds, World: fresh(sc), Selection: Selection{Targets: []string{"gpu-001/ironic.node", "gpu-002/bmc.ntp"}}})
+	if _, err := narrowed.Select(Selection{Excludes: []string{"gpu-001/ironic.node"}}); err == nil || !strings.Contains(err.Error(), "gpu-001/ironic.node without gpu-001/ironic.node leaves nothing") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := narrowed.Select(Selection{Targets: []string{"gpu-001/*"}}); err == nil {
+		t.Error("two sets of targets were taken")
+	}
+
+	whole := Build(Input{Scope: sc, Kinds: testKinds, World: fresh(sc), Selection: Selection{Targets: []string{"*/ironic.node"}}})
+	part, err := whole.Select(Selection{Excludes: []string{"gpu-002/ironic.node"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Build(Input{Scope: sc, Kinds: testKinds, World: fresh(sc), Selection: Selection{Targets: []string{"*/ironic.node"}, Excludes: []string{"gpu-002/ironic.node"}}})
+	if d := cmp.Diff(addressesOf(want), addressesOf(part)); d != "" {
+		t.Errorf("-planned so +derived\n%s", d)
+	}
+	if d := cmp.Diff(drawn(want.Scope.Also), drawn(part.Scope.Also)); d != "" {
+		t.Errorf("also selected: -planned so +derived\n%s", d)
+	}
+}
+
+func addressesOf(p *Plan) []string {
+	var out []string
+	for _, s := range p.Steps {
+		out = append(out, s.Address.String()+" for "+strings.Join(s.Serves, " "))
+	}
+	return out
+}
+
 func BenchmarkSelect(b *testing.B) {
 	var names []string
 	for i := range 1000 {

@@ -104,10 +104,14 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 	created := a.sys.now().UTC().Truncate(time.Second)
 	desired := plan.Desired(s.scope, s.kinds)
 	pruning := s.scope.Parameters.PruneDHCP
-	if s.unplanned() == nil && !pruning { // else a glob may mean what a fault hides
-		if err := f.fitDesired(desired); err != nil {
-			return nil, s, err
-		}
+	switch {
+	case s.unplanned() != nil: // a glob may mean what a fault hides
+		err = f.fitDevices(s)
+	case !pruning:
+		err = f.fitDesired(desired)
+	}
+	if err != nil {
+		return nil, s, err
 	}
 	p, err := s.build(ctx, f.selection(), desired, created)
 	if err == nil && s.unplanned() == nil && pruning { // what is stale is known now

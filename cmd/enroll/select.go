@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/netbox"
@@ -52,14 +53,23 @@ func (f *deviceFlags) of(names []string) selection {
 
 // selectFlags narrow a plan to a part of its steps.
 type selectFlags struct {
-	target   string // the name of the first flag
+	target   string // the name of the first flag in the command's help
 	targets  []string
 	excludes []string
 }
 
+// register makes the flags. The first is target where a plan is made and select
+// where a plan file is cut down; each command takes both names for it.
 func (f *selectFlags) register(cmd *cobra.Command, target string) {
 	f.target = target
-	cmd.Flags().StringArrayVar(&f.targets, target, nil, "only the steps that fit, and what they need: a glob over addresses (gpu-017/bmc.*, dhcp.reservation), kind:GLOB, action:GLOB or effect:GLOB")
+	other := map[string]string{"target": "select", "select": "target"}[target]
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == other {
+			name = target
+		}
+		return pflag.NormalizedName(name)
+	})
+	cmd.Flags().StringArrayVar(&f.targets, target, nil, "only the steps that fit, and what they need: a glob over addresses (gpu-017/bmc.*, dhcp.reservation), kind:GLOB, action:GLOB or effect:GLOB; --"+other+" is the same")
 	cmd.Flags().StringArrayVar(&f.excludes, "exclude", nil, "without the steps that fit, and what comes after them; globs as for --"+target)
 	for _, name := range []string{target, "exclude"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, completeSelection) // the flag exists
@@ -93,6 +103,24 @@ func (f *selectFlags) fitDesired(desired []plan.Resource) error {
 		addresses = append(addresses, r.Address)
 	}
 	return f.fit(addresses)
+}
+
+// fitDevices refuses a glob over addresses that can mean none of the devices. It is
+// what can be said while a fault hides a device's addresses.
+func (f *selectFlags) fitDevices(s *session) error {
+	var names []string
+	for _, t := range s.scope.Targets {
+		names = append(names, t.Name())
+	}
+	for _, d := range s.failed {
+		names = append(names, d.Device)
+	}
+	for _, p := range append(slices.Clone(f.targets), f.excludes...) {
+		if !slices.ContainsFunc(names, func(name string) bool { return plan.MayMean(p, s.site.Name, name) }) {
+			return usageError{fmt.Errorf("%q means none of these devices: %s", p, strings.Join(names[:min(4, len(names))], ", "))}
+		}
+	}
+	return nil
 }
 
 func (f *selectFlags) fitFlag(flag string, patterns []string, addresses []plan.Address) error {

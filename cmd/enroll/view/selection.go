@@ -22,7 +22,11 @@ func narrowed(sc plan.ScopeRecord, full bool) []string {
 	for _, p := range sc.Excludes {
 		by = append(by, "--exclude "+Clean(p))
 	}
-	out := []string{"Narrowed by " + strings.Join(by, " ") + ": " + plural(sc.LeftOut, "further step") + " not shown and not run"}
+	lead := "Narrowed by " + strings.Join(by, " ") + ": " + plural(sc.LeftOut, "further step") + " not shown and not run"
+	if sc.DevicesLeftOut > 0 {
+		lead += ", and nothing is said of " + plural(sc.DevicesLeftOut, "further device")
+	}
+	out := []string{lead}
 	var after []string
 	for _, d := range sc.Excluded {
 		if d.Pattern == "" {
