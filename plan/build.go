@@ -80,6 +80,8 @@ type builder struct {
 	shared  []*Step
 	alone   []*Step         // of shared, those that serve no device
 	seen    map[string]bool // diagnostics already reported
+	// tolerable are the resources that were judged, where the site tolerates anything.
+	tolerable []Resource
 }
 
 type deviceState struct {
@@ -107,6 +109,7 @@ func Build(in Input) *Plan {
 	for _, group := range groups(ordered(in.Kinds)) {
 		b.group(group)
 	}
+	b.idleTolerations()
 	b.blockFailed()
 	b.number()
 	b.heads()

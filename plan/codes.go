@@ -80,6 +80,7 @@ const (
 	CodePolicyApproval       Code = "POLICY_APPROVAL_REQUIRED"
 	CodePolicyWarning        Code = "POLICY_WARNING"
 	CodeTolerationExpired    Code = "TOLERATION_EXPIRED"
+	CodeTolerationIdle       Code = "TOLERATION_IDLE"
 	CodeInternal             Code = "INTERNAL"
 )
 
@@ -180,7 +181,7 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodePlanInvalid:          {ClassStale, OwnerInfra, false, "The plan file is damaged, edited or of another version.", "Make a new plan."},
 	CodeNotApplied:           {ClassRefused, OwnerInfra, false, "A write was accepted and did not stick.", "Compare both values in the evidence; somebody else may be writing too."},
 	CodeTimeout:              {ClassTimeout, OwnerInfra, true, "A step's budget ran out.", "See what was last observed; plan again when the cause is gone."},
-	CodeInterrupted:          {ClassStale, OwnerInfra, true, "The run was interrupted.", "Run apply again: it reads live and continues."},
+	CodeInterrupted:          {ClassStale, OwnerInfra, true, "The run was interrupted.", "Run the same command again: it reads live, and goes on from what it finds."},
 	CodeNotApproved:          {ClassDenied, OwnerInfra, false, "Nobody approved the plan; nothing was done.", "Review the plan and apply it again."},
 	CodeJournal:              {ClassInternal, OwnerInfra, false, "The journal could not be written, so nothing more was started.", "Free space or correct rights at the journal's place."},
 	CodeLockHeld:             {ClassBusy, OwnerInfra, true, "Another run holds the lock.", "Wait for it to end."},
@@ -189,5 +190,6 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodePolicyApproval:       {ClassDenied, OwnerInfra, false, "A policy of the site wants somebody's approval, and nobody gave it.", "Ask the policy's owner, then apply with --approve POLICY, or answer the question at a terminal."},
 	CodePolicyWarning:        {ClassConfig, OwnerInfra, false, "A policy of the site warns about the plan.", "Read what the policy says; its owner decides."},
 	CodeTolerationExpired:    {ClassConfig, OwnerInfra, false, "A tolerate block is past its date, so its difference is mended again.", "Remove the block, or give it a later date and a reason."},
+	CodeTolerationIdle:       {ClassConfig, OwnerInfra, false, "The path of a tolerate block names nothing that is wanted, so the block tolerates nothing.", "Correct the path in the site file; plans name it in front of the difference."},
 	CodeInternal:             {ClassInternal, OwnerInfra, false, "A defect of enroll.", "Please report it with the journal."},
 }

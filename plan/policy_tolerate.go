@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,11 +40,48 @@ func (b *builder) expiredTolerations() {
 	}
 }
 
+// idleTolerations warns about each toleration whose path names nothing that is
+// wanted at the addresses that it is about: a mistyped path tolerates nothing. The
+// names of BIOS settings depend on the platform, so a part of the devices says
+// nothing about these.
+func (b *builder) idleTolerations() {
+	for _, t := range b.in.Scope.Site.Tolerations {
+		if t.Expired(b.in.Now) {
+			continue
+		}
+		paths, meant := map[string]bool{}, false
+		for _, r := range b.tolerable {
+			if ok, err := r.Address.Match(t.Address); err != nil || !ok || r.Address.KindName() == "bmc.bios" && !b.in.Scope.Whole {
+				continue
+			}
+			for _, path := range leafPaths(r.Want) {
+				// A leaf that is no object may hold anything below it.
+				meant = meant || t.covers(path) || Toleration{Path: path}.covers(t.Path) || path == ""
+				paths[path] = true
+			}
+		}
+		if meant || len(paths) == 0 {
+			continue
+		}
+		names := slices.Sorted(maps.Keys(paths))
+		const few = 8
+		if len(names) > few {
+			names = append(names[:few], fmt.Sprintf("and %d more", len(names)-few))
+		}
+		from := b.in.Scope.Site.Relative(t.From)
+		b.diagnose(SeverityWarning, "", NewFault(CodeTolerationIdle, "tolerate %q (%s) tolerates nothing: %s has no %s", t.Name, from, t.Address, t.Path).
+			With("address", t.Address).With("path", t.Path).With("paths there", strings.Join(names, ", ")).With("from", from))
+	}
+}
+
 // tolerated replaces what is wanted by what is there, at the paths that somebody
 // accepted, and says so. The resource is judged as if nobody wanted anything else
 // there.
 func (b *builder) tolerated(r Resource, l Live) (Resource, []Observation) {
 	var observed []Observation
+	if len(b.in.Scope.Site.Tolerations) > 0 {
+		b.tolerable = append(b.tolerable, r)
+	}
 	if l.Presence != Present {
 		return r, nil // nothing is there that could be accepted
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,40 @@ func TestToleratedPathsAreWholeNames(t *testing.T) {
 		p := tolerant(t, liveBIOS("On", "Bios", "a", "x"), noon, tol)
 		if len(p.Steps) != 1 || string(ToJSON(Attr(p.Steps[0].After, "NTPServers"))) != want {
 			t.Errorf("path %q: %v", path, lines(p))
+		}
+	}
+}
+
+// A path that names nothing that is wanted is told with its line, and what is there.
+func TestTolerationOfNothing(t *testing.T) {
+	for _, tc := range []struct {
+		address, path, warns string
+		whole                bool
+	}{
+		{"*/bmc.bios", "Attributes.SerialRedirect", "", true},
+		{"*/bmc.bios", "Attributes", "", true},
+		{"*/bmc.bios", "NTPServers[1]", "", true},
+		{"*/bmc.bios", "SerialRedirect", `tolerate "serial" (site.hcl:9) tolerates nothing: */bmc.bios has no SerialRedirect`, true},
+		{"*/bmc.bios", "Attributes.Serial", "has no Attributes.Serial", true},
+		{"*/bmc.bios", "Attributes.Serial", "", false}, // another platform may have it
+		{"*/bmc.ntp", "NTP", "has no NTP", false},
+		{"*/ironic.node", "nothing", "", true}, // no such resource here
+	} {
+		sc := testScope("gpu-001")
+		sc.Whole = tc.whole
+		tol := serialRedirect()
+		tol.Address, tol.Path = tc.address, tc.path
+		sc.Site.Tolerations = []Toleration{tol}
+		ntp := kind("bmc.ntp", PhaseBMC)
+		p := Build(Input{Scope: sc, Kinds: []Kind{bios, ntp}, World: Snapshot{}, Now: noon})
+		var texts []string
+		for _, d := range p.Diagnostics {
+			if d.Fault.Code == CodeTolerationIdle {
+				texts = append(texts, d.Fault.Summary+" "+d.Fault.Evidence["paths there"])
+			}
+		}
+		if got := strings.Join(texts, "\n"); (got == "") != (tc.warns == "") || !strings.Contains(got, tc.warns) {
+			t.Errorf("%s %s: %q, want %q", tc.address, tc.path, got, tc.warns)
 		}
 	}
 }

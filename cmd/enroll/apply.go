@@ -41,8 +41,8 @@ func (a *app) applyCommand() *cobra.Command {
 		Long: "Executes a plan file, or plans devices, shows the plan, asks, and executes it: exactly its steps, or fewer.\n\n" +
 			"With --expect nobody is asked: the content hash says what was approved. For devices, the plan that is made now\n" +
 			"must have that hash: the same steps with the same values and effects, the same records and site files; else\n" +
-			"exit 12, and nothing is done. For a plan file, the file must have that hash; then its devices are planned again,\n" +
-			"and a single step that the file does not cover (not in it, another value before or after, an effect more) is\n" +
+			"exit 12, and nothing is done. For a plan file, the file must have that hash, else exit 13; then its devices are\n" +
+			"planned again, and a single step that the file does not cover (not in it, another value before or after, an effect more) is\n" +
 			"exit 12, and nothing is done. What has become right since is left out. Policies that want approval still\n" +
 			"want --approve, a plan file is still applied once and within its life, and each step's guard is read again.",
 		Example: "  enroll apply gpu-017.plan\n  enroll apply gpu-017 gpu-018\n  enroll apply gpu-017.plan --expect \"$(cat approved.hash)\"",
@@ -51,9 +51,6 @@ func (a *app) applyCommand() *cobra.Command {
 			f.siteGiven = inEnvironment || cmd.Flags().Changed("site")
 			if len(args) == 1 && isFile(args[0]) && !f.all && !f.filtered() {
 				return a.applyFile(cmd.Context(), f, args[0])
-			}
-			if len(args) == 1 && strings.ContainsAny(args[0], "/.") && !f.all && !f.filtered() {
-				return usageError{fmt.Errorf("there is no plan file %q, and no device has such a name", args[0])}
 			}
 			return a.applyDevices(cmd.Context(), f, args)
 		},
@@ -80,7 +77,7 @@ func (a *app) applyCommand() *cobra.Command {
 
 // checkApply refuses what only a plan can be printed as.
 func (f *applyFlags) checkApply() error {
-	if f.devices < 0 {
+	if f.devices < 0 || f.devices == 0 && f.given("devices-at-once") {
 		return usageError{fmt.Errorf("--devices-at-once wants at least 1, not %d", f.devices)}
 	}
 	if f.limit < 0 {

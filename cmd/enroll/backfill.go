@@ -28,17 +28,20 @@ func (a *app) backfillCommand() *cobra.Command {
 	}
 	var f backfillFlags
 	class := &cobra.Command{
-		Use: "platform-class", Short: "Record the platform class of devices that have none, all of a site or some",
+		Use: "platform-class [DEVICE…]", Short: "Record the platform class of devices that have none, all of a site or some",
 		Long: "Computes the platform class of every staged or active device of the site's device classes, by the rules of\n" +
 			"netbox.platform_class, and shows what would be recorded. Nothing is written without --apply, and a recorded\n" +
 			"value is never overwritten: to correct one, clear it in NetBox and run this for the device by name. Only NetBox\n" +
 			"is read and written, so devices that Nova owns are filled in too.",
-		Example: "  enroll backfill platform-class --site sites/lon14\n  enroll backfill platform-class --device gpu-017 --apply",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.backfillClasses(cmd.Context(), f) },
+		Example: "  enroll backfill platform-class --site sites/lon14\n  enroll backfill platform-class gpu-017 gpu-018 --apply",
+		RunE: func(cmd *cobra.Command, names []string) error {
+			f.devices = append(f.devices, names...)
+			return a.backfillClasses(cmd.Context(), f)
+		},
+		ValidArgsFunction: a.completeDevices,
 	}
 	class.Flags().StringVar(&f.format, "format", "text", "text or json")
-	class.Flags().StringArrayVar(&f.devices, "device", nil, "only this device, whatever its status")
+	class.Flags().StringArrayVar(&f.devices, "device", nil, "only this device, whatever its status; the same as naming it as an argument")
 	class.Flags().BoolVar(&f.apply, "apply", false, "record what is to be set")
 	class.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit 2 when there is something to set")
 	_ = class.RegisterFlagCompletionFunc("device", a.completeDevices) // the flag exists
@@ -90,6 +93,9 @@ func (a *app) backfillClasses(ctx context.Context, f backfillFlags) error {
 	for _, name := range f.devices {
 		if strings.TrimSpace(name) == "" {
 			return usageError{fmt.Errorf("the name of a device is empty")}
+		}
+		if err := noFile(name); err != nil {
+			return err
 		}
 	}
 	id, err := newID()

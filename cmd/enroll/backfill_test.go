@@ -41,6 +41,8 @@ func TestBackfillPlatformClass(t *testing.T) {
 		}},
 		{"--device gpu-001", exitDone, 0, []string{"Backfill: 1 device, 1 to set,"}},
 		{"--device gpu-001 --detailed-exitcode", exitChanges, 0, []string{"+ gpu-001"}},
+		{"gpu-001 --device gpu-002", exitDone, 0, []string{"Backfill: 2 devices, 1 to set, 1 kept equal,"}},
+		{"gpu-001.plan", exitUsage, 0, []string{"no plan file of that name"}},
 		{"--device gpu-004", exitError, 0, []string{"1 unresolvable"}},
 		{"--device gpu-404", exitError, 0, []string{"DEVICE_NOT_FOUND"}},
 		{"--device gpu-001 --device gpu-404", exitPartial, 0, []string{"+ gpu-001", "DEVICE_NOT_FOUND"}},

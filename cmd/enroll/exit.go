@@ -61,7 +61,7 @@ func faultExit(f *plan.Fault) int {
 		return exitStale
 	case plan.CodeLockHeld, plan.CodeDHCPLockHeld:
 		return exitLock
-	case plan.CodeNodeOwned, plan.CodePolicyApproval:
+	case plan.CodeNodeOwned, plan.CodePolicyApproval, plan.CodeNotApproved:
 		return exitDenied
 	case plan.CodeInspectionMismatch:
 		return exitVerify

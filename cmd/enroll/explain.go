@@ -20,7 +20,8 @@ func (a *app) explainCommand() *cobra.Command {
 		Use: "explain NAME|ADDRESS", Short: "Explain a fault code, a name of the site language, or what is wanted and live at an address",
 		Long: "ADDRESS is [SITE/]DEVICE/SYSTEM.KIND[KEY], or SITE/SYSTEM.KIND, also as a glob behind the device: what is wanted\n" +
 			"there and where that comes from (NetBox's page, file and line), what is live, the rule that decided and the\n" +
-			"verdict; the systems are asked, or with --plan a plan file, and nothing is written.\n\n" +
+			"verdict; the systems are asked, or with --plan a plan file, and nothing is written. For what devices share it\n" +
+			"is what a plan of all the site's devices says.\n\n" +
 			"NAME is a fault code, an attribute or a block by its path, a function, a reference such as device.name, or a\n" +
 			"key of a config context. For attributes, when --site is given, the value that the site has, and the file\n" +
 			"and line that set it.",

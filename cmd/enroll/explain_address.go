@@ -109,7 +109,7 @@ func (a *app) explainLive(ctx context.Context, name string) ([]view.Explanation,
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.open(ctx, a.siteDir, selection{names: names}, id)
+	s, err := a.open(ctx, a.siteDir, selection{names: names, all: len(names) == 0}, id)
 	if s != nil {
 		defer func() { a.warn(s.close(ctx)) }()
 	}
@@ -152,7 +152,7 @@ func (a *app) explainLive(ctx context.Context, name string) ([]view.Explanation,
 }
 
 // devicesOf finds the device in an address, whose site may be left out; none for
-// what devices share.
+// what devices share, of which a plan for all of them decides.
 func (a *app) devicesOf(name string) ([]string, error) {
 	file, diags := a.load(a.siteDir)
 	if diags.HasErrors() {

@@ -13,9 +13,12 @@ import (
 type parameterFlags struct {
 	runInspection bool
 	params        plan.Parameters
+
+	given func(flag string) bool // on the command line; nil where the flags are not registered
 }
 
 func (f *parameterFlags) register(cmd *cobra.Command) {
+	f.given = cmd.Flags().Changed
 	cmd.Flags().BoolVar(&f.runInspection, "run-inspection", true, "=false: no inspection, and no verification of the hardware before cleaning")
 	cmd.Flags().BoolVar(&f.params.ForceInspection, "force-inspection", false, "inspect again although Ironic has an inventory")
 	cmd.Flags().IntVar(&f.params.MaxAttempts, "max-attempts", 0, "attempts at inspection and at cleaning (default: attempts of the ironic block)")
@@ -33,7 +36,7 @@ func (f *parameterFlags) parameters() plan.Parameters {
 
 func (f *parameterFlags) check() error {
 	switch {
-	case f.params.MaxAttempts < 0 || f.params.MaxAttempts > 20:
+	case f.params.MaxAttempts < 0 || f.params.MaxAttempts > 20 || f.params.MaxAttempts == 0 && f.given != nil && f.given("max-attempts"):
 		return usageError{errors.New("--max-attempts is a number from 1 to 20")}
 	case !f.runInspection && f.params.ForceInspection:
 		return usageError{errors.New("--force-inspection and --run-inspection=false contradict each other")}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -209,41 +210,57 @@ func closeObjects(v any) {
 	}
 }
 
-// The same world gives the same content whatever the order in which systems
-// answer, and wherever the checkout stands.
+// The same world gives the same bytes whatever the order in which systems answer,
+// however many requests they get at once, and wherever the checkout stands. Ids,
+// times and the numbers of requests are those of a run. ENROLL_TEST_SHUFFLES takes
+// another number of orders.
 func TestContentHashOfOneWorld(t *testing.T) {
 	l, dir := inSituation(t, "mixed", 8)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	hash := func(dir string) string {
+	look := func(dir string, atOnce int) (hash, text string) {
 		t.Helper()
 		file := filepath.Join(dir, "b.plan")
 		_ = os.Remove(file)
-		if code, out, errOut := invoke(t, l, dir, "plan", "--all", "--out", file); code != exitDenied {
-			t.Fatalf("exit %d\n%s%s", code, out, errOut)
+		var out, errOut bytes.Buffer
+		env := map[string]string{"ENROLL_SITE": filepath.Join(dir, "site"), "VAULT_TOKEN": l.Vault.Token, "XDG_STATE_HOME": filepath.Join(dir, "state")}
+		s := inProcess(env, make(chan os.Signal), &out, &errOut)
+		s.atOnce = atOnce
+		if code := run(t.Context(), []string{"plan", "--all", "--out", file}, s); code != exitDenied {
+			t.Fatalf("exit %d\n%s%s", code, out.String(), errOut.String())
 		}
 		p, err := readPlan(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.ContentHash
+		p.PlanID, p.Created, p.Expires, p.SiteDir, p.Statistics = "0123456789ab", time.Time{}, time.Time{}, "", nil
+		raw, err := plan.Encode(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.ContentHash, string(raw)
 	}
-	first := hash(dir)
+	first, whole := look(dir, 0)
 	other := t.TempDir()
 	if err := os.CopyFS(filepath.Join(other, "site"), os.DirFS(filepath.Join(dir, "site"))); err != nil {
 		t.Fatal(err)
 	}
-	if got := hash(other); got != first {
-		t.Errorf("another checkout gives %s, not %s", got, first)
+	if got, text := look(other, 0); got != first || text != whole {
+		t.Errorf("another checkout gives %s, not %s\n%s", got, first, cmp.Diff(whole, text))
 	}
-	for i, workers := range []int{1, 64, 1, 64, 64, 64} {
-		runtime.GOMAXPROCS(workers)
+	shuffles := 6
+	if n, err := strconv.Atoi(os.Getenv("ENROLL_TEST_SHUFFLES")); err == nil {
+		shuffles = n
+	}
+	for i := range shuffles {
+		atOnce := []int{1, 64}[i%2]
+		runtime.GOMAXPROCS(atOnce)
 		answers := rand.New(rand.NewSource(int64(i))) //nolint:gosec // to be repeated
 		for _, h := range l.Hosts {
 			l.Recorder.Inject(&exchange.Fault{Kind: exchange.Delay, Device: h.Name, Delay: time.Duration(answers.Intn(12)) * time.Millisecond})
 		}
 		l.Recorder.Inject(&exchange.Fault{Kind: exchange.Delay, System: []string{"netbox", "ironic", "dhcp"}[i%3], Delay: 15 * time.Millisecond})
-		if got := hash(dir); got != first {
-			t.Fatalf("with %d workers, run %d: %s, not %s", workers, i, got, first)
+		if got, text := look(dir, atOnce); got != first || text != whole {
+			t.Fatalf("with %d requests at once, run %d: %s, not %s\n%s", atOnce, i, got, first, cmp.Diff(whole, text))
 		}
 		l.Recorder.Reset()
 	}

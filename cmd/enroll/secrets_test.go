@@ -44,14 +44,19 @@ func invokeWith(t testing.TB, l *lab.Lab, dir string, signals <-chan os.Signal, 
 func invokeIn(t testing.TB, env map[string]string, signals <-chan os.Signal, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
+	code = run(context.Background(), args, inProcess(env, signals, &out, &errOut))
+	return code, out.String(), errOut.String()
+}
+
+// inProcess is an operating system with nothing but this environment.
+func inProcess(env map[string]string, signals <-chan os.Signal, out, errOut io.Writer) *sys {
 	s := system()
 	s.signals = func() (<-chan os.Signal, func()) { return signals, func() {} }
-	s.stdin, s.stdout, s.stderr = strings.NewReader(""), &out, &errOut
+	s.stdin, s.stdout, s.stderr = strings.NewReader(""), out, errOut
 	s.lookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	s.environ = func() []string { return nil }
 	s.terminal = false
-	code = run(context.Background(), args, s)
-	return code, out.String(), errOut.String()
+	return s
 }
 
 // unusual are texts that are made to be broken by whatever quotes, escapes or

@@ -41,10 +41,27 @@ func (f *deviceFlags) check(names []string) error {
 	if slices.ContainsFunc(names, func(n string) bool { return strings.TrimSpace(n) == "" }) {
 		return usageError{errors.New("the name of a device is empty")}
 	}
+	for _, name := range names {
+		if err := noFile(name); err != nil {
+			return err
+		}
+	}
 	if (f.all || f.filtered()) == (len(names) > 0) {
 		return usageError{errors.New("name the devices, or say --all, --role, --rack, --tag or --status; not both, not neither")}
 	}
 	return nil
+}
+
+// noFile refuses what can only mean a plan file where devices are named: NetBox would
+// be asked for a device of that name.
+func noFile(name string) error {
+	switch {
+	case !strings.ContainsRune(name, '/') && !strings.HasSuffix(name, ".plan"):
+		return nil
+	case isFile(name):
+		return usageError{fmt.Errorf("%q is a file, and devices are wanted here; enroll show PLANFILE prints a plan file, enroll apply PLANFILE executes it, one at a time", name)}
+	}
+	return usageError{fmt.Errorf("there is no plan file of that name: %q, and no device is named so", name)}
 }
 
 func (f *deviceFlags) of(names []string) selection {

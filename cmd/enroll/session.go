@@ -150,7 +150,7 @@ func (s *session) connectNetBox(note string) error {
 	}
 	s.netbox, err = netbox.New(netbox.Options{
 		URL: s.site.NetBox.URL, Token: token, CAFile: s.site.NetBox.CAFile, Timeout: s.site.NetBox.Timeout,
-		UserAgent: "enroll/" + version, ChangelogMessage: "enroll " + note, Now: s.app.sys.now,
+		UserAgent: "enroll/" + version, ChangelogMessage: "enroll " + note, Now: s.app.sys.now, AtOnce: s.app.sys.atOnce,
 	})
 	return err
 }
@@ -266,7 +266,7 @@ func (s *session) connect() error {
 		// Also where BMCs are not configured: the links of hosts that boot a ramdisk
 		// are watched through them.
 		var err error
-		if s.bmc, err = bmc.New(*b, credentials, bmc.Options{Now: s.app.sys.now}); err != nil {
+		if s.bmc, err = bmc.New(*b, credentials, bmc.Options{Now: s.app.sys.now, AtOnce: s.app.sys.atOnce}); err != nil {
 			return err
 		}
 	}
@@ -292,7 +292,7 @@ func (s *session) connectIronic() error {
 	if err != nil {
 		return err
 	}
-	o := ironic.Options{Now: s.app.sys.now, Clouds: files, Learn: s.app.redactor.Add}
+	o := ironic.Options{Now: s.app.sys.now, Clouds: files, Learn: s.app.redactor.Add, AtOnce: s.app.sys.atOnce}
 	if s.bmc != nil {
 		o.Links = s.bmc
 	}

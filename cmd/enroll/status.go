@@ -18,7 +18,7 @@ func (a *app) statusCommand() *cobra.Command {
 		Use: "status [PLANFILE | PLANID | JOURNAL]", Short: "Show a running, stopped or dead apply, from any terminal",
 		Long: "Reads the journal of a plan: whether a process is at work on it, which steps are under way and what they\n" +
 			"wait for, what failed, and what was left open. Without an argument it is the plan that was applied last,\n" +
-			"and --all lists all of them. It changes nothing.",
+			"and --all lists all of them. It changes nothing. Exit 3 when there is no journal of what was named.",
 		Example: "  enroll status\n  enroll status gpu-017.plan\n  enroll status --all",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || f.all && len(args) > 0 {
@@ -45,14 +45,16 @@ func (a *app) status(f applyFlags, args []string) error {
 		if err != nil {
 			return err
 		}
-		if f.all {
-			if f.format == "json" {
-				return view.JSON(a.sys.stdout, append([]apply.Past{}, all...))
-			}
+		switch {
+		case f.all && f.format == "json":
+			return view.JSON(a.sys.stdout, append([]apply.Past{}, all...))
+		case len(all) == 0 && f.format == "json":
+			return view.JSON(a.sys.stdout, map[string]any{"journal": nil, "obligations": []plan.Obligation{}})
+		case len(all) == 0:
+			_, err := fmt.Fprintf(a.sys.stdout, "Nothing was applied from here yet: %s holds no journal.\n", view.Clean(dir))
+			return err
+		case f.all:
 			return view.Journals(a.sys.stdout, all, a.sys.now(), a.sys.color())
-		}
-		if len(all) == 0 {
-			return usageError{fmt.Errorf("nothing was applied from here yet: %s holds no journal", dir)}
 		}
 		past = all[0]
 	default:
@@ -77,6 +79,8 @@ func (a *app) pastOf(dir, arg string) (string, apply.Past, error) {
 	switch {
 	case strings.HasSuffix(arg, ".jsonl"):
 		dir, id = filepath.Dir(arg), strings.TrimSuffix(filepath.Base(arg), ".jsonl")
+	case !isFile(arg) && noFile(arg) != nil:
+		return dir, apply.Past{}, usageError{fmt.Errorf("there is no plan file %q", arg)}
 	case isFile(arg):
 		p, err := readPlan(arg)
 		if err != nil {

@@ -29,6 +29,9 @@ type sys struct {
 	screen   int // the file descriptor of that terminal
 	// width is that of the terminal on stdout in characters, 0 when it is none.
 	width int
+	// atOnce is how many requests each system gets at the same time, 0 for as many as
+	// the system likes.
+	atOnce int
 }
 
 // system is the real one.
@@ -44,7 +47,7 @@ func system() *sys {
 		signals: func() (<-chan os.Signal, func()) {
 			c := make(chan os.Signal, 4)
 			signal.Ignore(syscall.SIGPIPE) // a reader that has gone is seen at the write
-			signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
+			signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1)
 			return c, func() { signal.Stop(c) }
 		},
 		terminal: term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stdin.Fd())),

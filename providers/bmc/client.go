@@ -34,11 +34,12 @@ type Options struct {
 	// DialContext opens connections; nil dials the address itself. The embedded
 	// lab leads the addresses of its site to its simulators with it.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// AtOnce bounds how many BMCs are asked at once; default 16. One BMC gets one
+	// request at a time.
+	AtOnce int
 }
 
-// parallel bounds how many BMCs are asked at once. One BMC gets one request at
-// a time.
-const parallel = 16
+const defaultAtOnce = 16
 
 // Client speaks with the BMCs of one site.
 type Client struct {
@@ -65,6 +66,9 @@ func New(settings plan.BMCSettings, credentials Credentials, opts Options) (*Cli
 	}
 	if opts.UserAgent == "" {
 		opts.UserAgent = "enroll"
+	}
+	if opts.AtOnce <= 0 {
+		opts.AtOnce = defaultAtOnce
 	}
 	trust, fault := newTrust(settings)
 	if fault != nil {
@@ -161,7 +165,7 @@ func (c *Client) Close(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	var mu sync.Mutex
 	var errs []error
-	each(list, func(k *conn) {
+	each(c.opt.AtOnce, list, func(k *conn) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if err := k.logout(ctx); err != nil {
@@ -174,9 +178,9 @@ func (c *Client) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// each calls do for all items, at most `parallel` at once, and waits for all.
-func each[T any](items []T, do func(T)) {
-	slots := make(chan struct{}, parallel)
+// each calls do for all items, a number of them at once, and waits for all.
+func each[T any](atOnce int, items []T, do func(T)) {
+	slots := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
 	for _, item := range items {
 		slots <- struct{}{}

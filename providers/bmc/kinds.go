@@ -76,7 +76,7 @@ func (c *Client) Read(ctx context.Context, sc *plan.Scope, resources []plan.Reso
 	for i := range index {
 		index[i] = i
 	}
-	each(index, func(i int) { parts[i] = c.readDevice(ctx, sc.Target(devices[i]), byDevice[devices[i]]) })
+	each(c.opt.AtOnce, index, func(i int) { parts[i] = c.readDevice(ctx, sc.Target(devices[i]), byDevice[devices[i]]) })
 	for _, p := range parts {
 		out.Merge(p)
 	}

@@ -74,6 +74,8 @@ type Options struct {
 	Learn func(plan.Secret)
 	// UserAgent is sent with every request; default "enroll".
 	UserAgent string
+	// AtOnce bounds the requests in flight to one Ironic; default 8.
+	AtOnce int
 }
 
 // Client talks to the Ironic instances of one site. It is safe for concurrent
@@ -91,6 +93,9 @@ type Client struct {
 func New(sites []plan.IronicSettings, credentials Credentials, opt Options) (*Client, error) {
 	if opt.UserAgent == "" {
 		opt.UserAgent = "enroll"
+	}
+	if opt.AtOnce <= 0 {
+		opt.AtOnce = defaultAtOnce
 	}
 	c := &Client{opt: opt, credentials: credentials, services: map[string]*service{}}
 	for _, s := range sites {
@@ -200,7 +205,7 @@ func (s *service) connect(ctx context.Context) (*gophercloud.ServiceClient, *pla
 }
 
 func (s *service) httpClient(trust *tls.Config) http.Client {
-	s.transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: inventoriesAtOnce, IdleConnTimeout: 90 * time.Second}
+	s.transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: s.client.opt.AtOnce, IdleConnTimeout: 90 * time.Second}
 	return http.Client{
 		Transport: counted{next: s.transport, n: &s.client.requests}, Timeout: s.settings.Timeout,
 		// A redirect would carry passwords and tokens elsewhere, and Ironic sends none.

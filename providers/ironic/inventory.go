@@ -10,8 +10,7 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// inventoriesAtOnce bounds the requests in flight to one Ironic.
-const inventoriesAtOnce = 8
+const defaultAtOnce = 8
 
 // inventory is the part of GET /v1/nodes/X/inventory that the checks rest on, as
 // the ramdisk or Ironic's redfish interface wrote it. Every field may be absent.

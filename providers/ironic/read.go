@@ -259,7 +259,7 @@ func (v *view) readPortgroups(ctx context.Context, s *service, sc *plan.Scope, d
 func (v *view) readInventories(ctx context.Context, s *service, devices []string, wanted map[string]bool) {
 	var mu sync.Mutex
 	var group errgroup.Group
-	group.SetLimit(inventoriesAtOnce)
+	group.SetLimit(s.client.opt.AtOnce)
 	for _, device := range devices {
 		n := v.nodes[device]
 		if n == nil || !wanted[device] {

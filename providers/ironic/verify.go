@@ -42,7 +42,7 @@ func (c *Client) Verify(ctx context.Context, sc *plan.Scope) []Verification {
 		wg.Go(func() {
 			found, _, f := c.find(ctx, name, devices)
 			var group errgroup.Group
-			group.SetLimit(inventoriesAtOnce)
+			group.SetLimit(c.opt.AtOnce)
 			for _, device := range devices {
 				v, t := &out[place[device]], sc.Target(device)
 				switch {

@@ -39,6 +39,9 @@ type Options struct {
 	ChangelogMessage string
 	// MaxBody is the largest answer in bytes that is read; default 64 MiB.
 	MaxBody int64
+	// AtOnce is how many requests run at the same time; default 2: more than NetBox
+	// has workers buys nothing.
+	AtOnce int
 }
 
 // Client talks to one NetBox. It is safe for concurrent use.
@@ -67,6 +70,9 @@ func New(opt Options) (*Client, error) {
 	if opt.UserAgent == "" {
 		opt.UserAgent = defaultAgent
 	}
+	if opt.AtOnce <= 0 {
+		opt.AtOnce = defaultAtOnce
+	}
 	if opt.Sleep == nil {
 		opt.Sleep = sleep
 	}
@@ -84,11 +90,11 @@ func New(opt Options) (*Client, error) {
 			return nil, err
 		}
 	}
-	c := &Client{opt: opt, base: base, slots: make(chan struct{}, inFlight)}
+	c := &Client{opt: opt, base: base, slots: make(chan struct{}, opt.AtOnce)}
 	inner := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		TLSClientConfig:     trust,
-		MaxIdleConnsPerHost: 2 * inFlight,
+		MaxIdleConnsPerHost: 2 * opt.AtOnce,
 		IdleConnTimeout:     time.Minute,
 		ForceAttemptHTTP2:   true,
 		// A proxy that compresses an answer also rewrites its ETag, and NetBox

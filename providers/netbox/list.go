@@ -12,9 +12,9 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// inFlight is how many requests run at once: more than NetBox has workers buys
+// defaultAtOnce is how many requests run at once: more than NetBox has workers buys
 // nothing (two by default).
-const inFlight = 2
+const defaultAtOnce = 2
 
 // urlLimit keeps request lines below the 4094 bytes that gunicorn takes by
 // default; a longer one is answered with a web page and 400.
@@ -89,7 +89,6 @@ func listOnce[T any, P record[T]](ctx context.Context, c *Client, most int, fiel
 		pages = append(pages, make([]page[T], (total+step-1)/step-1)...)
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(inFlight)
 	for n := 1; n < len(pages); n++ {
 		g.Go(func() (err error) {
 			pages[n], err = read(ctx, n*step)
@@ -221,7 +220,6 @@ func unescape(query string) string {
 func inParts[I, T any](ctx context.Context, parts [][]I, read func(ctx context.Context, part []I) ([]T, error)) ([]T, error) {
 	out := make([][]T, len(parts))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(inFlight)
 	for i, part := range parts {
 		g.Go(func() error {
 			rows, err := read(ctx, part)

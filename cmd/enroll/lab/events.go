@@ -103,14 +103,9 @@ func (l *Lab) forget() error {
 }
 
 func (l *Lab) forgetOf(h Host) {
-	l.NetBox.Update(h.Name, func(d *netboxtest.Device) {
-		d.OOB, d.Position = netboxtest.OOB{}, 0
-		for i := range d.Interfaces {
-			if d.Interfaces[i].Name == h.NICs[len(h.NICs)-1].Name {
-				d.Interfaces[i].Peer = netboxtest.Peer{}
-			}
-		}
-	})
+	l.NetBox.Update(h.Name, func(d *netboxtest.Device) { d.Position = 0 })
+	l.NetBox.SetOOB(h.Name, netboxtest.OOB{})
+	l.NetBox.SetPeer(h.Name, h.NICs[len(h.NICs)-1].Name)
 }
 
 // mix is what a fleet looks like on an ordinary day.

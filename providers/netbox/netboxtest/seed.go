@@ -2,6 +2,7 @@ package netboxtest
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -414,7 +415,12 @@ func (s *Server) Update(name string, change func(d *Device)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	row := s.must(name)
+	before := row.Device
+	before.Interfaces = slices.Clone(row.Interfaces)
 	change(&row.Device)
+	if !reflect.DeepEqual(row.OOB, before.OOB) || !reflect.DeepEqual(row.Interfaces, before.Interfaces) {
+		panic("netboxtest: Update does not change addresses and interfaces; SetOOB, SetInterface and SetPeer do")
+	}
 	row.site, row.role, row.kind = s.siteOf(row.Site), nameIn(s, "role", &s.roles, row.Role), s.typeOf(row.Type)
 	s.resolve(row)
 	s.touch(row)
