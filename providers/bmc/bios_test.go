@@ -10,22 +10,43 @@ import (
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
 )
 
-// clock is a virtual clock that BMCs and client share; waits move it on.
-type clock struct{ t time.Time }
+// clock is a virtual clock that BMCs and client share; waits move it on. In a
+// bubble of synctest it is the bubble's.
+type clock struct {
+	t      time.Time
+	bubble bool
+}
 
-func (c *clock) now() time.Time { return c.t }
+func (c *clock) now() time.Time {
+	if c.bubble {
+		return time.Now()
+	}
+	return c.t
+}
+
+func (c *clock) pass(d time.Duration) {
+	if c.bubble {
+		time.Sleep(d)
+		return
+	}
+	c.t = c.t.Add(d)
+}
 
 // biosWorld is one machine whose site wants BIOS attributes.
 func biosWorld(t *testing.T, vendor string, want map[string]any, change ...func(*bmctest.Machine)) (*world, *clock) {
 	t.Helper()
-	c := &clock{time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}
+	return biosWorldAt(t, &clock{t: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}, vendor, want, change...)
+}
+
+func biosWorldAt(t *testing.T, c *clock, vendor string, want map[string]any, change ...func(*bmctest.Machine)) (*world, *clock) {
+	t.Helper()
 	m := machine(vendor)
 	m.FirstNIC = 1
 	m.Profile.BootTime, m.Profile.JobPolls, m.Profile.SessionTimeout = 4*time.Minute, 1, 24*time.Hour
 	for _, f := range change {
 		f(&m)
 	}
-	w := newWorldAt(t, c.now, m)
+	w := worldOf(t, bmctest.Options{Now: c.now, Pipes: c.bubble}, m)
 	w.scope.Site.BMC.RestrictBoot = false
 	w.scope.Site.BMC.BIOS = []plan.BIOSSettings{{Class: "EXAMPLEMODEL1", Attributes: want}}
 	w.scope.Targets[0].Intent.Manufacturer, w.scope.Targets[0].Intent.Model = "Example", "Model 1"

@@ -1,9 +1,13 @@
 package bmc_test
 
 import (
+	"fmt"
 	"net/http"
+	"os"
 	"strconv"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -12,9 +16,9 @@ import (
 )
 
 // freshMachine is one whose every setting differs from what its site wants.
-func freshMachine(t *testing.T, vendor string) (*world, *clock) {
+func freshMachine(t *testing.T, c *clock, vendor string) (*world, *clock) {
 	t.Helper()
-	w, c := biosWorld(t, vendor, biosCases[vendor].want, func(m *bmctest.Machine) { m.FirstNIC, m.StaticIP = 0, true })
+	w, c := biosWorldAt(t, c, vendor, biosCases[vendor].want, func(m *bmctest.Machine) { m.FirstNIC, m.StaticIP = 0, true })
 	demand(w)
 	w.scope.Site.BMC.RestrictBoot = true
 	w.connect()
@@ -59,7 +63,7 @@ func (w *world) visit(c *clock, s *plan.Step) *plan.Fault {
 		r := w.client.Run(w.t.Context(), w.scope, s, memo)
 		switch r.Outcome { //nolint:exhaustive // done is looked at below
 		case plan.OutcomeWait:
-			c.t = c.t.Add(r.After)
+			c.pass(r.After)
 			memo = r.Memo
 			continue
 		case plan.OutcomeFailed:
@@ -68,14 +72,18 @@ func (w *world) visit(c *clock, s *plan.Step) *plan.Fault {
 				return r.Fault
 			}
 			retries++
-			c.t = c.t.Add(max(30*time.Second, r.Fault.After))
+			c.pass(max(30*time.Second, r.Fault.After))
 			continue
 		}
+		var live plan.Live
 		for range 3 {
-			live := w.read().Get(s.Address)
+			live = w.read().Get(s.Address)
 			if live.Presence == plan.Present && plan.Satisfies(s.After, live.Value) {
 				return nil
 			}
+		}
+		if live.Fault != nil {
+			return live.Fault
 		}
 		return plan.NewFault(plan.CodeNotApplied, "%s", s.Address)
 	}
@@ -83,57 +91,111 @@ func (w *world) visit(c *clock, s *plan.Step) *plan.Fault {
 	return nil
 }
 
+// everyNth is how much of a sweep is tried: one point in so many. ENROLL_TEST_EVERY=1
+// is all of it.
+func everyNth(t testing.TB, usual int) int {
+	t.Helper()
+	set := os.Getenv("ENROLL_TEST_EVERY")
+	if set == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(set)
+	if err != nil || n < 1 {
+		t.Fatalf("ENROLL_TEST_EVERY wants a number from 1, not %q", set)
+	}
+	return n
+}
+
+// newCertificate is a hit that is no fault of an exchange: somebody restarts the
+// BMC, which makes itself a certificate.
+const newCertificate exchange.Kind = "new certificate"
+
 // hits are what can go wrong at an exchange.
 func hits() []exchange.Fault {
 	body := injected(exchange.Status, 0).Body
 	return []exchange.Fault{
-		{Kind: exchange.Reset}, {Kind: exchange.Status, Status: 500, Body: body},
+		{Kind: exchange.Reset}, {Kind: exchange.Stall}, {Kind: exchange.Status, Status: 500, Body: body},
 		{Kind: exchange.Status, Status: 503, Body: "<html>Service Unavailable</html>", Header: map[string]string{"Retry-After": "7"}},
 		{Kind: exchange.Status, Status: http.StatusUnauthorized, Body: "{}"}, {Kind: exchange.LostReply},
-		{Kind: exchange.Status, Status: http.StatusPreconditionFailed, Body: "{}"}, {Kind: exchange.Garbage}, {Kind: exchange.HalfBody},
+		{Kind: exchange.Status, Status: http.StatusPreconditionFailed, Body: "{}"}, {Kind: exchange.Garbage}, {Kind: exchange.HalfBody}, {Kind: newCertificate},
 	}
 }
 
-// The whole convergence of each family with one fault at an exchange: the run
-// ends well or with a classified fault, its sessions are deleted, the next run
-// brings the machine to its end, no account is locked, and the host was reset
-// once in all.
+// The whole convergence of each family with one fault at one exchange, any fault at
+// any exchange: the run ends well or with a classified fault, its sessions are
+// deleted, the next run brings the machine to its end, no account is locked, and
+// the host was reset no more than it had to be.
 func TestFaultsWhileConverging(t *testing.T) {
 	t.Parallel()
+	every := everyNth(t, 97) // no divisor of it is one of the number of hits: each hits everywhere
 	for _, vendor := range makers {
-		w, c := freshMachine(t, vendor)
-		if f := w.converge(c); f != nil {
-			t.Fatalf("%s: %s", vendor, faultText(f))
-		}
-		w.close()
-		total, resets := len(w.fleet.Recorder().Records()), w.bmcs[0].Resets()
-		all := hits()
-		// Every 11th exchange: 11 and 8 have no common divisor, so that each fault hits
-		// everywhere.
-		for at := 1; at <= total; at += 11 {
-			hit := all[at%len(all)]
-			hit.At = at
-			t.Run(vendor+" "+strconv.Itoa(at)+" "+string(hit.Kind)+" "+strconv.Itoa(hit.Status), func(t *testing.T) {
-				t.Parallel()
-				convergeUnder(t, vendor, &hit, resets)
+		t.Run(vendor, func(t *testing.T) {
+			t.Parallel()
+			total, resets := 0, 0
+			synctest.Test(t, func(t *testing.T) {
+				w, c := freshMachine(t, &clock{bubble: true}, vendor)
+				if f := w.converge(c); f != nil {
+					t.Fatal(faultText(f))
+				}
+				w.close()
+				total, resets = len(w.fleet.Recorder().Records()), w.bmcs[0].Resets()
 			})
-		}
+			all := hits()
+			for point := len(vendor) % every; point < total*len(all); point += every {
+				hit := all[point%len(all)]
+				hit.At = point/len(all) + 1
+				t.Run(fmt.Sprintf("%d %s %d", hit.At, hit.Kind, hit.Status), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) { convergeUnder(t, vendor, &hit, resets) })
+				})
+			}
+		})
 	}
+}
+
+// strike lets the hit happen.
+func (w *world) strike(hit *exchange.Fault) {
+	if hit.Kind != newCertificate {
+		w.fleet.Recorder().Inject(hit)
+		return
+	}
+	w.fleet.Recorder().Before(func(r exchange.Record) {
+		if r.Seq != hit.At {
+			return
+		}
+		w.bmcs[0].RenewCertificate()
+		w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.Reset, At: hit.At})
+	})
 }
 
 func convergeUnder(t *testing.T, vendor string, hit *exchange.Fault, resets int) {
 	t.Helper()
-	w, c := freshMachine(t, vendor)
-	w.fleet.Recorder().Inject(hit)
-	if f := w.converge(c); f != nil {
+	w, c := freshMachine(t, &clock{bubble: true}, vendor)
+	b := w.bmcs[0]
+	w.strike(hit)
+	f := w.converge(c)
+	if f != nil {
 		noSecret(t, "fault", faultText(f))
 		if f.Class() == plan.ClassInternal || f.Code == plan.CodeNotApplied {
 			t.Errorf("not classified: %s", faultText(f))
 		}
+		if hit.Kind == newCertificate && f.Code != plan.CodeBMCTLS && f.Code != plan.CodeBMCUnreachable {
+			t.Errorf("a certificate that nobody announced: %s", faultText(f))
+		}
 	}
-	_ = w.client.Close(t.Context()) // it says when a session may be left
+	left := w.client.Close(t.Context())
+	synctest.Wait()
+	if n := b.Sessions(); n != 0 && left == nil {
+		t.Errorf("%d sessions left, and Close does not say so", n)
+	}
+	if left != nil && hit.Kind != newCertificate && !w.hitLogin(hit) {
+		t.Errorf("a session may be left after a hit that is none of a login or logout: %v", left)
+	}
+	w.fleet.Recorder().Before(nil)
 	w.fleet.Recorder().Reset()
-	c.t = c.t.Add(20 * time.Minute)
+	c.pass(20 * time.Minute)
+	b.EndSessions()                                   // those of which Close spoke
+	w.scope.Site.BMC.Pins = []string{b.Fingerprint()} // somebody has looked at it
 	w.connect()
 	if f := w.converge(c); f != nil {
 		t.Errorf("the next run: %s", faultText(f))
@@ -144,8 +206,17 @@ func convergeUnder(t *testing.T, vendor string, hit *exchange.Fault, resets int)
 		t.Errorf("afterwards: %s %+v", steps(p), p.Diagnostics)
 	}
 	w.close()
-	b := w.bmcs[0]
 	if b.Resets() > resets || b.FailedLogins() > 1 || !b.Accepts("root", password) {
 		t.Errorf("%d resets and not %d, %d failed logins", b.Resets(), resets, b.FailedLogins())
 	}
+	if t.Failed() {
+		t.Logf("the run under the hit: %s", faultText(f))
+	}
+}
+
+// hitLogin tells that the hit was at a login or logout.
+func (w *world) hitLogin(hit *exchange.Fault) bool {
+	return w.fleet.Recorder().Count(func(r exchange.Record) bool {
+		return r.Seq == hit.At && strings.HasPrefix(r.Path, "/redfish/v1/SessionService")
+	}) > 0
 }

@@ -15,6 +15,8 @@ const (
 	memoStaged = "staged" // when all was stored that waits for a boot
 	memoReset  = "reset"  // when the host was reset
 	memoType   = "reset_type"
+	memoLast   = "last" // LastResetTime before it
+	memoLost   = "lost" // the BMC did not answer it
 )
 
 // The pauses around a reset.
@@ -24,6 +26,8 @@ const (
 	// gracefulWait is how long a host may take to obey the power button before it
 	// is reset the hard way.
 	gracefulWait = 5 * time.Minute
+	// lostWait is how long a host is watched whose reset was not answered.
+	lostWait = 2 * time.Minute
 	// bootGuess is how long a boot lasts at most on a BMC that does not tell how far
 	// the host is.
 	bootGuess = 10 * time.Minute
@@ -117,6 +121,9 @@ func (k *conn) reboot(ctx context.Context, h host, memo plan.Memo, what string) 
 	if reset.IsZero() && k.lastReset.After(staged) { // for another step of the device
 		reset = k.lastReset
 		memo[memoReset] = reset.Format(time.RFC3339Nano)
+		if k.lostReset != "" {
+			memo[memoLost], memo[memoLast] = "yes", k.lostReset
+		}
 	}
 	if reset.IsZero() {
 		if h.booting {
@@ -124,9 +131,16 @@ func (k *conn) reboot(ctx context.Context, h host, memo plan.Memo, what string) 
 		}
 		return k.reset(ctx, h, memo, what)
 	}
-	if memo[memoType] == "GracefulRestart" && !h.booting && h.last == memo["last"] && h.last != "" && now.Sub(reset) > gracefulWait {
+	if memo[memoType] == "GracefulRestart" && !h.booting && h.last == memo[memoLast] && h.last != "" && now.Sub(reset) > gracefulWait {
 		memo[memoReset] = "" // nobody obeyed
 		return k.reset(ctx, host{system: h.system, on: h.on, last: h.last}, memo, what)
+	}
+	if memo[memoLost] != "" && memo[memoType] != "GracefulRestart" && h.told && !h.booting && h.last == memo[memoLast] {
+		if now.Sub(reset) < lostWait {
+			return waiting(bootPause, "the BMC did not answer the reset of the host, which is watched", memo)
+		}
+		k.lastReset, k.lostReset = time.Time{}, ""
+		return failedWith(k.fault(plan.CodeBMCUnreachable, request{method: http.MethodPost, path: k.tree.system.path}, "the BMC of %s did not answer the reset of its host, and the host was not reset", k.device).With("last_reset", h.last))
 	}
 	if h.booting || !h.told && now.Sub(reset) < bootGuess {
 		return waiting(bootPause, "the host boots", memo)
@@ -144,7 +158,8 @@ func (k *conn) reset(ctx context.Context, h host, memo plan.Memo, what string) *
 	if kind == "" {
 		return failedWith(k.lacks(h.system, "way to restart the host; it takes "+strings.Join(types, ", ")))
 	}
-	memo["last"] = h.last
+	memo[memoLast] = h.last
+	k.lostReset = ""
 	ans, fault := k.ask(ctx, http.MethodPost, target, map[string]any{"ResetType": kind})
 	switch {
 	case fault != nil && ans != nil && ans.status == http.StatusConflict:
@@ -154,6 +169,9 @@ func (k *conn) reset(ctx context.Context, h host, memo plan.Memo, what string) *
 		// boots; should it not have, the step ends by its budget.
 		if ans == nil && !k.answered {
 			return failedWith(fault)
+		}
+		if h.last != "" {
+			memo[memoLost], k.lostReset = "yes", h.last
 		}
 	case fault != nil:
 		return failedWith(fault)

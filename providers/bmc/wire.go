@@ -47,6 +47,7 @@ type conn struct {
 	restarted bool   // this process restarted the BMC itself
 	// lastReset is when this process last reset the host.
 	lastReset time.Time
+	lostReset string          // LastResetTime before it, when the BMC did not answer it
 	carried   map[string]bool // jobs that were scheduled when that was
 	storing   bool            // a step is storing a boot order piece by piece
 	// readings are the resources read in this call of Read, so that two settings
