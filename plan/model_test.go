@@ -200,3 +200,27 @@ func TestNaturalLessIsAnOrder(t *testing.T) {
 		t.Error("eth2 comes before eth10")
 	}
 }
+
+func TestBetween(t *testing.T) {
+	obj := func(a, b string, list ...string) Value {
+		return Obj(map[string]Value{"a": Str(a), "b": Str(b), "list": Strs(list...)})
+	}
+	before, after := obj("1", "1", "x", "y"), obj("2", "2")
+	for _, tc := range []struct {
+		name string
+		live Value
+		want bool
+	}{
+		{"as before", before, true},
+		{"as after", after, true},
+		{"one is written", obj("2", "1", "x", "y"), true},
+		{"a list is on its way", obj("1", "1", "y"), true},
+		{"somebody else's value", obj("3", "1", "x", "y"), false},
+		{"somebody else's element", obj("2", "1", "z"), false},
+		{"gone", Null, false},
+	} {
+		if got := Between(before, after, tc.live); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"sort"
 	"strconv"
 
@@ -225,6 +226,43 @@ func Satisfies(want, live Value) bool {
 		return true
 	}
 	return want.RawEquals(live)
+}
+
+// Between reports whether each part of a live value is as it was before, or as it
+// shall be after: what a write that takes several requests leaves when it ends in
+// the middle. A list between two others has no element that neither has.
+func Between(before, after, live Value) bool {
+	if !before.IsKnown() || !live.IsKnown() {
+		return !before.IsKnown()
+	}
+	if Satisfies(after, live) || Fingerprint(Restrict(live, before)) == Fingerprint(before) {
+		return true
+	}
+	if before.IsNull() || live.IsNull() || !after.IsKnown() || after.IsNull() {
+		return false
+	}
+	switch {
+	case isObject(before) && isObject(after) && isObject(live):
+		for _, k := range attributeNames(after) {
+			if !Between(Attr(before, k), attribute(after, k), Attr(live, k)) {
+				return false
+			}
+		}
+		return true
+	case isList(before) && isList(after) && isList(live):
+		return within(after, live) && within(live, before) || within(before, live) && within(live, after)
+	}
+	return false
+}
+
+// within reports whether each element of a list is in another one too.
+func within(list, other Value) bool {
+	for _, v := range list.AsValueSlice() {
+		if !slices.ContainsFunc(other.AsValueSlice(), func(o Value) bool { return o.RawEquals(v) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // Restrict cuts a live value down to the attributes that want speaks about, so

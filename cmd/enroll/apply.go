@@ -32,6 +32,9 @@ type applyFlags struct {
 	jsonInto    string // file of the event stream
 	expect      string // the content hash that was approved
 	junit       string
+	file        string // the plan file; "" when devices were planned
+	resume      bool
+	resumed     *apply.Past // what the run that is continued has written
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -44,13 +47,19 @@ func (a *app) applyCommand() *cobra.Command {
 			"exit 12, and nothing is done. For a plan file, the file must have that hash, else exit 13; then its devices are\n" +
 			"planned again, and a single step that the file does not cover (not in it, another value before or after, an effect more) is\n" +
 			"exit 12, and nothing is done. What has become right since is left out. Policies that want approval still\n" +
-			"want --approve, a plan file is still applied once and within its life, and each step's guard is read again.",
-		Example: "  enroll apply gpu-017.plan\n  enroll apply gpu-017 gpu-018\n  enroll apply gpu-017.plan --expect \"$(cat approved.hash)\"",
+			"want --approve, a plan file is still applied once and within its life, and each step's guard is read again.\n\n" +
+			"With --resume the run of a plan file that was stopped or killed is continued, within the approval that it had:\n" +
+			"nobody is asked again, and it need not end within the plan's life, in which it began. What was finished is not\n" +
+			"looked at again, every other step reads live first, and policies that deny are asked again.",
+		Example: "  enroll apply gpu-017.plan\n  enroll apply gpu-017 gpu-018\n  enroll apply gpu-017.plan --expect \"$(cat approved.hash)\"\n  enroll apply --resume gpu-017.plan",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, inEnvironment := a.sys.lookupEnv("ENROLL_SITE")
 			f.siteGiven = inEnvironment || cmd.Flags().Changed("site")
 			if len(args) == 1 && isFile(args[0]) && !f.all && !f.filtered() {
 				return a.applyFile(cmd.Context(), f, args[0])
+			}
+			if f.resume {
+				return usageError{errors.New("--resume continues the run of one plan file; what was applied by the devices' names goes on with the same command: it reads live first")}
 			}
 			return a.applyDevices(cmd.Context(), f, args)
 		},
@@ -61,6 +70,7 @@ func (a *app) applyCommand() *cobra.Command {
 	f.selectFlags.register(cmd, "target")
 	f.parameterFlags.register(cmd)
 	cmd.Flags().BoolVar(&f.autoApprove, "auto-approve", false, "do not ask; for scripts")
+	cmd.Flags().BoolVar(&f.resume, "resume", false, "continue the run of a plan file that was stopped or killed, within the approval that it had")
 	cmd.Flags().StringVar(&f.expect, "expect", "", "the content hash that was approved; what is not that plan, or not part of it, is refused")
 	_ = cmd.RegisterFlagCompletionFunc("expect", cobra.NoFileCompletions) // the flag exists
 	cmd.Flags().StringSliceVar(&f.approved, "approve", nil, "do not ask; approve a plan that does no more than this: "+approvable()+"; and the policies of the site that are named")
@@ -88,6 +98,9 @@ func (f *applyFlags) checkApply() error {
 	}
 	if err := f.checkExpect(); err != nil {
 		return err
+	}
+	if f.resume && (f.expect != "" || f.autoApprove || len(f.approved) > 0) {
+		return usageError{errors.New("--resume goes on within the approval that the plan was given; --approve, --auto-approve and --expect are for its first run")}
 	}
 	return f.shape.check()
 }
@@ -119,11 +132,15 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if !f.selection().None() {
 		return usageError{errors.New("a plan file is applied as it was reviewed; enroll show PLANFILE --select GLOB --out FILE derives a smaller one")}
 	}
+	f.file = path
 	p, err := readPlan(path)
 	if err != nil {
 		return err
 	}
-	if err := a.checkPlan(p); err != nil {
+	if err := a.resumes(&f, p); err != nil {
+		return err
+	}
+	if err := a.checkPlan(p, f); err != nil {
 		return err
 	}
 	if err := apply.CheckUnused(a.journalDir(f), p.PlanID); err != nil {
@@ -220,7 +237,7 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFla
 	if err := a.approvePolicies(ctx, people, p, f); err != nil {
 		return err
 	}
-	if err := a.stillAllowed(people, p, s); err != nil {
+	if err := a.stillAllowed(people, p, s, f); err != nil {
 		return err
 	}
 	if !p.HasWork() {
@@ -241,16 +258,17 @@ func planFaults(p *plan.Plan) map[string]*plan.Fault {
 }
 
 // checkPlan refuses plans that may not be applied at all.
-func (a *app) checkPlan(p *plan.Plan) error {
+func (a *app) checkPlan(p *plan.Plan, f applyFlags) error {
 	if p.Tool.Version != version {
 		return plan.NewFault(plan.CodePlanStale, "the plan was made by enroll %s, this is %s", p.Tool.Version, version)
 	}
-	return a.checkLife(p)
+	return a.checkLife(p, f)
 }
 
-// checkLife refuses a plan that is older than its life.
-func (a *app) checkLife(p *plan.Plan) error {
-	if a.sys.now().After(p.Expires) {
+// checkLife refuses a plan that is older than its life. A run that is continued
+// began within it.
+func (a *app) checkLife(p *plan.Plan, f applyFlags) error {
+	if f.resumed == nil && a.sys.now().After(p.Expires) {
 		return plan.NewFault(plan.CodePlanExpired, "the plan was valid until %s", p.Expires.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 	return nil
@@ -370,7 +388,7 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 	stop, end := a.interrupts.applying(func() { progress.Now(a.sys.now()) })
 	defer end()
 	past := journal.Past()
-	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, Begun: past.Begun, Done: past.Done, Ledgers: past.Ledgers, Held: held, Owed: owed, HadNode: hadNode(p)}, apply.Deps{
+	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, ContentHash: p.ContentHash, Begun: past.Begun, Done: past.Done, Ledgers: past.Ledgers, Held: held, Owed: owed, HadNode: hadNode(p)}, apply.Deps{
 		Reader: s.router, Runner: s.router, Owner: s.router, Restorer: s.router, Locked: locks.Lost,
 		Clock: a.sys.clock, Journal: journal, Events: func(e plan.Event) { progress.Event(e); out.event(e) }, Stop: stop,
 	}, s.options(f))
@@ -382,6 +400,9 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 		return errors.Join(err, viewErr)
 	}
 	fmt.Fprintf(people, "Journal %s\n", view.Clean(journal.Path()))
+	if next := nextCommand(report, f.file); next != "" {
+		fmt.Fprintf(people, "Next    %s\n", view.Clean(next))
+	}
 	if err := errors.Join(err, out.report(p, report)); err != nil {
 		return err
 	}

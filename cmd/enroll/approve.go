@@ -84,6 +84,9 @@ func someOf(addresses []string) string {
 // at stake.
 func (a *app) approve(ctx context.Context, w io.Writer, p *plan.Plan, f applyFlags) error {
 	switch {
+	case f.resumed != nil:
+		fmt.Fprintf(w, "%s\n", continued(*f.resumed, a.sys.now()))
+		return nil
 	case f.expect != "":
 		fmt.Fprintf(w, "Approved by --expect %s: %s\n", f.expect, stakes(p))
 		return nil

@@ -36,8 +36,8 @@ func (a *app) judgeAgain(w io.Writer, p *plan.Plan, s *session) error {
 
 // stillAllowed asks what depends on the time once more after people were asked,
 // who may have taken long.
-func (a *app) stillAllowed(w io.Writer, p *plan.Plan, s *session) error {
-	if err := a.checkLife(p); err != nil {
+func (a *app) stillAllowed(w io.Writer, p *plan.Plan, s *session, f applyFlags) error {
+	if err := a.checkLife(p, f); err != nil {
 		return err
 	}
 	wanted := map[string]bool{}
@@ -84,7 +84,7 @@ func checkApproved(approved []string, site *plan.Site) error {
 // approvePolicies asks for each policy that wants approval, by its name, unless
 // the command line gave it. What is approved for the whole plan does not count.
 func (a *app) approvePolicies(ctx context.Context, w io.Writer, p *plan.Plan, f applyFlags) error {
-	if !p.HasWork() {
+	if !p.HasWork() || f.resumed != nil {
 		return nil
 	}
 	for _, r := range p.ApprovalsWanted() {

@@ -192,9 +192,14 @@ func (e *estate) runIn(state string, args ...string) ran {
 // apply enrols devices without asking, and gives what its stream says.
 func (e *estate) apply(args ...string) ran {
 	e.t.Helper()
+	return e.stream(append([]string{"apply", "--auto-approve"}, args...)...)
+}
+
+func (e *estate) stream(args ...string) ran {
+	e.t.Helper()
 	e.runs++
 	stream := filepath.Join(e.dir, fmt.Sprintf("stream-%d.jsonl", e.runs))
-	r := e.run(append([]string{"apply", "--auto-approve", "--json-into", stream}, args...)...)
+	r := e.run(append(args, "--json-into", stream)...)
 	raw, err := os.ReadFile(stream)
 	if err != nil && !os.IsNotExist(err) {
 		e.t.Fatal(err)

@@ -20,6 +20,7 @@ type entry struct {
 	Site   string         `json:"site,omitempty"`
 	PID    int            `json:"pid,omitempty"`
 	Steps  int            `json:"steps,omitempty"`
+	Hash   string         `json:"content_hash,omitempty"`
 	Step   string         `json:"step,omitempty"`
 	At     string         `json:"address,omitempty"`
 	Action plan.Action    `json:"action,omitempty"`
@@ -206,8 +207,8 @@ func (j *Journal) put(e entry) *plan.Fault {
 	return j.commit()
 }
 
-func (j *Journal) beginPlan(site string, steps int) *plan.Fault {
-	return j.put(entry{What: wroteBeginPlan, PlanID: j.planID, Site: site, PID: os.Getpid(), Steps: steps})
+func (j *Journal) beginPlan(in Input) *plan.Fault {
+	return j.put(entry{What: wroteBeginPlan, PlanID: j.planID, Site: in.Scope.Site.Name, PID: os.Getpid(), Steps: len(in.Steps), Hash: in.ContentHash})
 }
 
 // wait tells those who look from elsewhere what a step waits for, and a later run

@@ -12,6 +12,8 @@ type Input struct {
 	Scope  *plan.Scope
 	Steps  []*plan.Step // as the plan has them; every need names one of them
 	PlanID string
+	// ContentHash is what was approved.
+	ContentHash string
 	// Begun are the steps that an earlier, unfinished run of this plan had begun:
 	// their request may have arrived, so the live value may lie between before
 	// and after.

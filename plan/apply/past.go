@@ -27,11 +27,13 @@ type Past struct {
 	Done    map[string]bool `json:"-"`       // ids of steps that did
 
 	// For people who look from elsewhere.
-	Running bool       `json:"running"` // a process has it open for writing
-	PID     int        `json:"pid"`     // of the last run
-	Began   time.Time  `json:"began"`
-	Last    time.Time  `json:"last"`  // of the last line
-	Total   int        `json:"total"` // steps of the plan
+	Running bool       `json:"running"`                // a process has it open for writing
+	PID     int        `json:"pid"`                    // of the last run
+	Began   time.Time  `json:"began"`                  // the last run
+	First   time.Time  `json:"first"`                  // the first one
+	Hash    string     `json:"content_hash,omitempty"` // of the plan, as the first run was approved
+	Last    time.Time  `json:"last"`                   // of the last line
+	Total   int        `json:"total"`                  // steps of the plan
 	Steps   []PastStep `json:"steps"`
 
 	// Ledgers are what the runs spent on the steps of Begun.
@@ -167,6 +169,9 @@ func (p *Past) take(e entry, at map[string]int) {
 	switch e.What {
 	case wroteBeginPlan:
 		p.PlanID, p.Site, p.PID, p.Total, p.Began, p.Stopped = e.PlanID, e.Site, e.PID, e.Steps, e.Time, false
+		if p.First.IsZero() {
+			p.First, p.Hash = e.Time, e.Hash
+		}
 		return
 	case wroteEndPlan:
 		p.Ended = true

@@ -17,7 +17,7 @@ func Run(ctx context.Context, in Input, deps Deps, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f := deps.Journal.beginPlan(in.Scope.Site.Name, len(in.Steps)); f != nil {
+	if f := deps.Journal.beginPlan(in); f != nil {
 		return nil, f
 	}
 	r.loop(ctx)

@@ -168,8 +168,9 @@ func (v *visitor) guard(ctx context.Context, in visit) (out outcome, stop bool) 
 	if s.BeforeUnknown || holds(s, live) {
 		return outcome{}, false
 	}
-	if in.sent && (s.Action == plan.ActionTransition || s.Action == plan.ActionRun) {
-		// Our own request may have set it going; the runner knows the states between.
+	if in.sent && (s.Action == plan.ActionTransition || s.Action == plan.ActionRun || live.Presence == plan.Present && plan.Between(s.Before, s.After, live.Value)) {
+		// Our own request may have set it going; the runner knows the states between,
+		// and a write of several requests may have got to the middle.
 		return outcome{}, false
 	}
 	return failed(stale(s, live)), true

@@ -70,9 +70,9 @@ func (t *textWriter) life(p apply.Past, now time.Time) string {
 	case p.Ended:
 		return "came to its end"
 	case p.Stopped:
-		return t.color(yellow, "was stopped; apply it again to go on")
+		return t.color(yellow, "was stopped; go on with enroll apply --resume PLANFILE, or enroll apply DEVICE…")
 	default:
-		return t.color(red, "died in the middle; apply it again: it reads live first")
+		return t.color(red, "died in the middle; go on with enroll apply --resume PLANFILE, or enroll apply DEVICE…: both read live first")
 	}
 }
 

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan/apply"
+	"github.com/enroll-dev/enroll/providers/exchange"
+)
+
+// dying is how a process dies at an exchange, as its systems see it.
+type dying string
+
+const (
+	beforeIt dying = "before it" // the request never arrives
+	afterIt  dying = "after it"  // it is carried out, and nobody hears the answer
+)
+
+// A process is killed at an exchange of an enrolment, any exchange of any system:
+// from there on nothing of it arrives anywhere, neither at a system nor in the
+// folder of journals and locks. The next run comes to the same world as one that
+// was not killed, at once and without anybody's help, and nothing that a machine
+// feels was done twice. Between two exchanges the journal changes as well; a kill
+// before an exchange finds what was written until then, one after it finds that
+// the answer was not written.
+func TestAKillAtEveryExchange(t *testing.T) {
+	every := everyNth(t, 83)
+	for _, f := range families() {
+		t.Run(f.vendor, func(t *testing.T) {
+			t.Parallel()
+			want := enrolled(t, f)
+			for point := len(f.vendor) % every; point < want.exchanges*4; point += every {
+				at, how, file := point/4+1, []dying{beforeIt, afterIt}[point%2], point%4 > 1
+				name := fmt.Sprintf("%s %d", how, at)
+				if file {
+					name += ", a plan file"
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					killed(t, f, want, at, how, file)
+				})
+			}
+		})
+	}
+}
+
+func killed(t *testing.T, f family, want undisturbed, at int, how dying, file bool) {
+	t.Helper()
+	e := newEstate(t, 1, f)
+	what := "gpu-001"
+	if file {
+		what = filepath.Join(e.dir, "gpu-001.plan")
+		if r := e.run("plan", "gpu-001", "--out", what); r.code != exitDone {
+			t.Fatalf("exit %d\n%s", r.code, r.text)
+		}
+	}
+	e.lab.Recorder.Reset()
+	corpse := filepath.Join(t.TempDir(), "state")
+	e.lab.Recorder.Before(func(r exchange.Record) {
+		if r.Seq != at {
+			return
+		}
+		if err := os.CopyFS(corpse, os.DirFS(e.state())); err != nil && !os.IsNotExist(err) {
+			t.Error(err)
+		}
+		if how == afterIt {
+			e.lab.Recorder.Inject(&exchange.Fault{Kind: exchange.LostReply, At: at})
+		}
+		e.lab.Recorder.Inject(&exchange.Fault{Kind: exchange.Reset, From: at})
+	})
+	first := e.apply(what)
+	before := e.lab.Recorder.Records()
+	effects := e.effects()
+	if len(before) < at {
+		if first.code != exitDone { // file: the plan took some of the exchanges
+			t.Errorf("exit %d\n%s", first.code, first.text)
+		}
+		return
+	}
+	if err := os.RemoveAll(e.state()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(e.state(), os.DirFS(corpse)); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	e.lab.Recorder.Before(nil)
+	e.lab.Recorder.Reset()
+	again := e.resume(what, file)
+	defer func() {
+		if t.Failed() {
+			r := before[at-1]
+			t.Logf("killed %s %s %s %s; then exit %d\n%s", how, r.System, r.Method, r.Path, again.code, again.text)
+		}
+	}()
+	if again.code != exitDone {
+		t.Fatalf("the next run: exit %d", again.code)
+	}
+	e.clock.pass(time.Hour) // sessions of the dead end by themselves, and what it uploaded in part is swept
+	if d := differences(litterless(want.world), litterless(e.world())); d != "" {
+		t.Errorf("the world is another one:\n%s", d)
+	}
+	for what, n := range e.effects() {
+		if !strings.HasSuffix(what, "resets") { // those the machines count
+			n += effects[what]
+		}
+		if n != want.effects[what] && !(strings.HasSuffix(what, "host resets") && n == 2) { // one of each step
+			t.Errorf("%s: %d and not %d", what, n, want.effects[what])
+		}
+	}
+	for _, left := range e.leaks() {
+		// What was done there is done, so that nobody looks there again: the lock is
+		// nobody's when its lease is over.
+		if strings.HasSuffix(left, ".enroll-lock") && before[at-1].System == "dhcp" && strings.HasSuffix(before[at-1].Path, ".enroll-lock") {
+			continue
+		}
+		if !strings.Contains(left, ".enroll-") || strings.HasSuffix(left, ".enroll-pending") || strings.HasSuffix(left, ".enroll-lock") {
+			t.Errorf("left: %s", left)
+		}
+	}
+}
+
+// resume continues what a dead process was at: a plan file within its approval.
+func (e *estate) resume(what string, file bool) ran {
+	e.t.Helper()
+	if !file {
+		return e.apply(what)
+	}
+	if _, err := os.Stat(e.state()); err != nil { // it died before it wrote anything
+		return e.apply(what)
+	}
+	past, err := apply.ListJournals(filepath.Join(e.state(), "enroll", "journal"))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if len(past) == 0 {
+		return e.apply(what)
+	}
+	return e.stream("apply", "--resume", what)
+}
+
+// litterless is a world without files that uploads of a dead process left: the
+// next upload after an hour sweeps them.
+func litterless(world string) string {
+	var out strings.Builder
+	for line := range strings.Lines(world) {
+		if !strings.HasPrefix(line, "dhcp .") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// Processes that are really killed, at an exchange that is chosen by its number:
+// the journal is the one that they left on the disk. The next run is a process too.
+func TestRealKills(t *testing.T) {
+	usual := 160
+	if testing.Short() {
+		usual = 1000
+	}
+	every := everyNth(t, usual) // ENROLL_TEST_EVERY=2 is about 200 kills
+	program := filepath.Join(t.TempDir(), "enroll")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, program); err != nil { // TestMain is the program under this name
+		t.Fatal(err)
+	}
+	for at := 35; at <= 190; at += every {
+		for _, how := range []dying{beforeIt, afterIt} {
+			t.Run(fmt.Sprintf("%s %d", how, at), func(t *testing.T) {
+				t.Parallel()
+				reallyKilled(t, program, at, how)
+			})
+		}
+	}
+}
+
+func reallyKilled(t *testing.T, program string, at int, how dying) {
+	t.Helper()
+	l, dir := startLab(t, 1)
+	env := append(os.Environ(), "ENROLL_SITE="+filepath.Join(dir, "site"), "VAULT_TOKEN="+l.Vault.Token, "XDG_STATE_HOME="+filepath.Join(dir, "state"), "NO_COLOR=1")
+	command := func() *exec.Cmd {
+		c := exec.CommandContext(t.Context(), program, "apply", "gpu-001", "--auto-approve") //nolint:gosec // this very test's program
+		c.Env = env
+		return c
+	}
+	victim := command()
+	dead := make(chan struct{})
+	hits := make(chan exchange.Record, 1)
+	l.Recorder.Before(func(r exchange.Record) {
+		if r.Seq < at {
+			return
+		}
+		if r.Seq == at {
+			if how == afterIt {
+				l.Recorder.Inject(&exchange.Fault{Kind: exchange.LostReply, At: at})
+			} else {
+				l.Recorder.Inject(&exchange.Fault{Kind: exchange.Reset, At: at})
+			}
+			l.Recorder.Inject(&exchange.Fault{Kind: exchange.Reset, From: at + 1})
+			hits <- r
+			if err := victim.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+		}
+		<-dead // what it sent at the same time arrives nowhere
+	})
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	err := victim.Wait()
+	close(dead)
+	var hit exchange.Record
+	select {
+	case hit = <-hits:
+	default:
+		t.Fatalf("it came to its end before exchange %d: %v", at, err)
+	}
+	if victim.ProcessState.ExitCode() != -1 {
+		t.Fatalf("it was not killed: %v", err)
+	}
+	l.Recorder.Before(nil)
+	l.Recorder.Reset()
+	// The lock on the DHCP server is the dead process's until its lease is over.
+	l.DHCP.RemoveFile("/etc/dnsmasq.d/enroll-hosts/.enroll-lock")
+	raw, err := command().CombinedOutput()
+	if err != nil {
+		t.Fatalf("killed %s %s %s %s; the next run: %v\n%s", how, hit.System, hit.Method, hit.Path, err, raw)
+	}
+	if code, out, errOut := invoke(t, l, dir, "plan", "gpu-001", "--detailed-exitcode"); code != exitDone {
+		t.Errorf("killed %s %s %s %s; the plan after it: exit %d\n%s%s", how, hit.System, hit.Method, hit.Path, code, out, errOut)
+	}
+	past, err := apply.ListJournals(filepath.Join(dir, "state", "enroll", "journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range past {
+		if p.Running {
+			t.Errorf("the journal %s is held by somebody", p.Path)
+		}
+	}
+	if n, ok := l.Ironic.Node("gpu-001"); !ok || n.Maintenance || n.Reservation != "" {
+		t.Errorf("node %+v", n)
+	}
+	for _, s := range l.Secrets() {
+		if strings.Contains(string(raw), s) {
+			t.Error("a secret was printed")
+		}
+	}
+}
