@@ -15,9 +15,18 @@ var version = "0.1.0-dev"
 
 func main() {
 	collectLess()
-	os.Exit(run(context.Background(), os.Args[1:], system()))
+	s := system()
+	if _, set := os.LookupEnv("GOMEMLIMIT"); !set {
+		s.fleet = boundMemory
+	}
+	os.Exit(run(context.Background(), os.Args[1:], s))
 }
 
 // collectLess trades memory for time: a run allocates, writes its plan and ends,
 // and collecting at twice what lives was a fifth of the time that planning takes.
 func collectLess() { debug.SetGCPercent(300) }
+
+// boundMemory makes the collector run more often once a run takes more than it should
+// for that many devices: a device with all its values keeps about 80 kB. It is no hard
+// limit.
+func boundMemory(devices int) { debug.SetMemoryLimit(24<<20 + int64(devices)*144<<10) }

@@ -177,6 +177,9 @@ func (s *session) readIntents(ctx context.Context, sel selection) error {
 		}
 	}
 	names = unique(names)
+	if s.app.sys.fleet != nil {
+		s.app.sys.fleet(len(names))
+	}
 	intents, failed, err := s.netbox.Intents(ctx, s.site, names)
 	if err != nil {
 		return err

@@ -32,6 +32,8 @@ type sys struct {
 	// atOnce is how many requests each system gets at the same time, 0 for as many as
 	// the system likes.
 	atOnce int
+	// fleet is told how many devices the run is about; nil: nobody wants to know.
+	fleet func(devices int)
 }
 
 // system is the real one.

@@ -189,19 +189,13 @@ func (d *draft) gates() {
 // parents gives the way around when a device is in a bay of itself, by way of
 // other devices of this reading; "" when it is not.
 func (d *draft) parents() string {
-	byID := map[int64]device{}
-	for _, rows := range d.world.devices {
-		for _, row := range rows {
-			byID[row.ID] = row
-		}
-	}
 	way := []string{d.Name}
-	for at := d.device; at.Parent != nil && len(way) <= len(byID)+1; {
+	for at := d.device; at.Parent != nil && len(way) <= len(d.world.byID)+1; {
 		way = append(way, clean(at.Parent.Name, 80))
 		if at.Parent.ID == d.ID {
 			return strings.Join(way, " → ")
 		}
-		next, known := byID[at.Parent.ID]
+		next, known := d.world.byID[at.Parent.ID]
 		if !known {
 			return ""
 		}

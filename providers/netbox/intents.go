@@ -14,6 +14,7 @@ type world struct {
 	slug       string // of the NetBox site
 	siteObject fielded
 	devices    map[string][]device // by exact name, in this site
+	byID       map[int64]device    // the same by id
 	types      map[int64]deviceType
 	contexts   map[int64]*rendered // by the id of a device
 	interfaces map[int64][]netInterface

@@ -21,6 +21,12 @@ func (w *world) read(ctx context.Context, names []string) error {
 	if err := w.readDevices(ctx, names); err != nil {
 		return err
 	}
+	w.byID = map[int64]device{}
+	for _, rows := range w.devices {
+		for _, row := range rows {
+			w.byID[row.ID] = row
+		}
+	}
 	enrolled := w.enrolled(names)
 	w.contexts = map[int64]*rendered{}
 	for _, d := range enrolled {
