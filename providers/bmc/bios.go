@@ -2,6 +2,7 @@ package bmc
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"math/big"
 	"net/http"
@@ -465,10 +466,15 @@ func (r registry) equal(attribute string, want plan.Value, have any) bool {
 	if w == h {
 		return true
 	}
-	if _, isNumber := have.(float64); isNumber || r.rows[attribute]["Type"] == "Integer" {
+	number, isNumber := have.(float64)
+	if isNumber || r.rows[attribute]["Type"] == "Integer" {
 		a, okA := new(big.Float).SetString(w)
 		b, okB := new(big.Float).SetString(h)
-		return okA && okB && a.Cmp(b) == 0
+		if !okA || !okB {
+			return false
+		}
+		near, _ := a.Float64() // JSON numbers beyond 53 bits were rounded when they were read
+		return a.Cmp(b) == 0 || isNumber && near == number
 	}
 	for _, v := range r.values(attribute) {
 		if (v[0] == h || v[1] == h) && (v[0] == w || v[1] == w) {
@@ -494,6 +500,9 @@ func (r registry) wire(attribute string, want plan.Value, live any) any {
 	case kind == "Integer" || kind == "" && number:
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return n
+		}
+		if n, ok := new(big.Int).SetString(text, 10); ok {
+			return json.Number(n.String()) // beyond 64 bits with a sign
 		}
 		if f, err := strconv.ParseFloat(text, 64); err == nil {
 			return f
@@ -536,8 +545,11 @@ func (r registry) refuses(attribute string, want plan.Value) string {
 		switch {
 		case !ok || !n.IsInt():
 			return attribute + " takes a whole number and not " + strconv.Quote(text)
-		case okLow && okUp && low.Cmp(up) < 0 && (n.Cmp(low) < 0 || n.Cmp(up) > 0):
+		case okLow && okUp && low.Cmp(up) >= 0: // no bounds
+		case okLow && okUp && (n.Cmp(low) < 0 || n.Cmp(up) > 0):
 			return attribute + " takes " + low.Text('f', 0) + " to " + up.Text('f', 0) + " and not " + text
+		case okUp && up.Sign() > 0 && n.Cmp(up) > 0:
+			return attribute + " takes at most " + up.Text('f', 0) + " and not " + text
 		}
 	}
 	return ""
