@@ -128,7 +128,7 @@ func (p *Provider) run(ctx context.Context, l *link, what, dir string, parts []p
 		return f
 	}
 	var running atomic.Pointer[ssh.Session]
-	f = within(ctx, func() { giveUp(running.Load(), l) }, p.settings.Timeouts.Command, what+" on "+p.address, func() error {
+	f = p.within(ctx, func() { p.giveUp(running.Load(), l) }, p.settings.Timeouts.Command, what+" on "+p.address, func() error {
 		session, err := l.shell.NewSession()
 		if err != nil {
 			return err
@@ -189,12 +189,12 @@ const farewell = 100 * time.Millisecond
 // giveUp ends a command: neither the end of a session nor that of its connection
 // ends what the server runs for it. A frozen server does not take the signal
 // either, so the connection does not wait for it.
-func giveUp(session *ssh.Session, l *link) {
+func (p *Provider) giveUp(session *ssh.Session, l *link) {
 	if session == nil {
 		l.cut()
 		return
 	}
-	time.AfterFunc(farewell, l.cut)
+	p.options.After(farewell, l.cut)
 	go func() { _ = session.Signal(ssh.SIGTERM) }() // ends with the connection
 }
 

@@ -47,7 +47,7 @@ func (p *Provider) control(ctx context.Context, l *link, command string) (keaAns
 	p.requests.Add(1)
 	var answer keaAnswer
 	at := p.settings.Control
-	f := within(ctx, l.cut, p.settings.Timeouts.Command, command+" at "+at+" on "+p.address, func() error {
+	f := p.within(ctx, l.cut, p.settings.Timeouts.Command, command+" at "+at+" on "+p.address, func() error {
 		network := "tcp"
 		if path.IsAbs(at) {
 			network = "unix"

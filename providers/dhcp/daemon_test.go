@@ -56,7 +56,7 @@ func TestDaemonFaults(t *testing.T) {
 		for _, service := range strings.Fields(c.services) {
 			t.Run(service+"/"+c.name, func(t *testing.T) {
 				s := arrange(t, service, 1)
-				s.scope.Site.DHCP.Timeouts.Command, s.scope.Site.DHCP.Settle = 2*time.Second, 3*time.Second
+				s.scope.Site.DHCP.Settle = 3 * time.Second
 				s.p = s.connect()
 				main, _ := s.srv.ReadFile(s.scope.Site.DHCP.Config)
 				before := strings.Join(s.srv.Files(), " ")
@@ -209,6 +209,55 @@ func TestRolledBackByTheNext(t *testing.T) {
 		s.wantFault(s.apply(s.p, pl), plan.CodeDHCPUnhealthy, "restored: ", "the former files stand again and the unit is active")
 		if got, _ := s.srv.Lease(s.old.MAC); got != s.old.Address {
 			t.Errorf("%s: the former lease is %v", service, got)
+		}
+	}
+}
+
+// TestRollbackOnABadDisk: the server dies of what it was given, and the disk fails
+// when the former files are put back. A full disk does not matter, for a rename
+// needs no room; where nothing can be written the report says that nothing was put
+// back, the marker stays, and the next run ends the matter once the disk is well.
+func TestRollbackOnABadDisk(t *testing.T) {
+	for _, service := range services {
+		for name, c := range map[string]struct {
+			disk  func(*dhcptest.Behaviour)
+			words []string
+		}{
+			"full":      {func(m *dhcptest.Behaviour) { m.Full = true }, []string{"the former files stand again and the unit is active"}},
+			"read-only": {func(m *dhcptest.Behaviour) { m.ReadOnly = true }, []string{"rollback: failed: ", "sudo systemctl restart"}},
+		} {
+			t.Run(service+"/"+name, func(t *testing.T) {
+				for _, start := range []int{0, 1} { // a new file, a changed one
+					s := arrange(t, service, start)
+					s.scope.Site.DHCP.Settle = 3 * time.Second
+					s.p = s.connect()
+					s.srv.Set(func(m *dhcptest.Behaviour) { m.DiesOf = mac(1) })
+					pl := s.look(s.p)
+					for _, step := range pl.Steps[:len(pl.Steps)-1] {
+						if f := s.step(s.p, step); f != nil {
+							t.Fatal(f)
+						}
+					}
+					s.srv.Set(c.disk)
+					f := s.step(s.p, pl.Steps[len(pl.Steps)-1])
+					s.wantFault(f, plan.CodeDHCPUnhealthy, c.words...)
+					if name == "full" {
+						s.sound("put back")
+					} else if at, want := s.file(entry(device(1))); mustRead(s, at) != want || !s.srv.Pending() {
+						t.Errorf("the file holds %q, and the marker stands: %t", mustRead(s, at), s.srv.Pending())
+					}
+					s.srv.Set(func(m *dhcptest.Behaviour) { *m = dhcptest.Behaviour{} })
+					s.later()
+					if !s.srv.Serving() {
+						s.srv.Start() // by a person, as the report says
+					}
+					if f := s.converge(s.p); f != nil {
+						t.Fatalf("the next run: %v\n%s", f, strings.Join(f.EvidenceLines(), "\n"))
+					}
+					_ = s.p.Close(t.Context())
+					s.arrived("in the end")
+				}
+			})
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/dhcp"
@@ -21,12 +21,9 @@ func TestStall(t *testing.T) {
 		for _, method := range []string{"ssh.login", "ssh.exec", "sftp.init", "sftp.open", "sftp.write", "sftp.fsync", "sftp.posix-rename", "sftp.remove"} {
 			t.Run(service+"/"+method, func(t *testing.T) {
 				t.Parallel()
-				b := newBench(t, dhcptest.Options{Service: service, HostKeys: hostKeys()[1:]}, device(1))
-				const deadline = time.Second
-				b.scope.Site.DHCP.Timeouts = plan.DHCPTimeouts{Connect: deadline, Login: deadline, Command: deadline, Transfer: deadline}
-				b.p = b.connect()
+				b := newStalling(t, dhcptest.Options{Service: service, HostKeys: hostKeys()[1:]}, device(1))
 				b.srv.Recorder().Inject(&exchange.Fault{Kind: exchange.Stall, Method: method, Times: 1})
-				b.wantFault(b.converge(b.p), plan.CodeDHCPUnreachable, "1s")
+				b.wantFault(b.converge(b.p), plan.CodeDHCPUnreachable, dhcptest.Deadline.String())
 				if f := b.converge(b.p); f != nil { // the same run goes on
 					t.Fatal(f)
 				}
@@ -36,18 +33,45 @@ func TestStall(t *testing.T) {
 	}
 }
 
+// ending is a context that the test ends, in the way that it chooses.
+type ending struct {
+	context.Context
+	err  error
+	over chan struct{}
+}
+
+func (e *ending) Done() <-chan struct{} { return e.over }
+
+func (e *ending) Err() error {
+	select {
+	case <-e.over:
+		return e.err
+	default:
+		return nil
+	}
+}
+
 // TestInterrupted: the caller gives up in the middle of a transfer.
 func TestInterrupted(t *testing.T) {
-	b := newBench(t, dhcptest.Options{}, device(1))
+	var giveUp atomic.Pointer[func()]
+	c := newClock()
+	b := newBench(t, dhcptest.Options{Now: c.now, Recorder: exchange.NewRecorder(c.now, when{`"fault":"stall"`: func() { (*giveUp.Load())() }})}, device(1))
+	b.clock = c
 	pl := b.look(b.p)
-	ctx, cancel := context.WithCancel(context.Background())
-	b.srv.Recorder().Inject(&exchange.Fault{Kind: exchange.Stall, Method: "sftp.write", Times: 1})
-	time.AfterFunc(50*time.Millisecond, cancel)
-	b.wantFault(b.p.Run(ctx, b.scope, pl.Steps[0], nil).Fault, plan.CodeInterrupted)
-	late, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	b.srv.Recorder().Inject(&exchange.Fault{Kind: exchange.Stall, Method: "ssh.login", Times: 1})
-	b.wantFault(b.p.Run(late, b.scope, pl.Steps[0], nil).Fault, plan.CodeTimeout)
+	for _, end := range []struct {
+		method string
+		err    error
+		code   plan.Code
+	}{
+		{"sftp.write", context.Canceled, plan.CodeInterrupted},
+		{"ssh.login", context.DeadlineExceeded, plan.CodeTimeout},
+	} {
+		ctx := &ending{Context: context.Background(), err: end.err, over: make(chan struct{})}
+		f := func() { close(ctx.over) }
+		giveUp.Store(&f)
+		b.srv.Recorder().Inject(&exchange.Fault{Kind: exchange.Stall, Method: end.method, Times: 1})
+		b.wantFault(b.p.Run(ctx, b.scope, pl.Steps[0], nil).Fault, end.code)
+	}
 	if f := b.converge(b.p); f != nil {
 		t.Fatal(f)
 	}

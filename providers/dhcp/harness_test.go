@@ -16,6 +16,7 @@ import (
 	"github.com/enroll-dev/enroll/providers"
 	"github.com/enroll-dev/enroll/providers/dhcp"
 	"github.com/enroll-dev/enroll/providers/dhcp/dhcptest"
+	"github.com/enroll-dev/enroll/providers/exchange"
 )
 
 var (
@@ -97,14 +98,155 @@ func (w *crowd) pass() {
 	w.moved.Broadcast()
 }
 
+// pauses are what a provider waits for, deadlines among them: none ends by itself,
+// the test ends them.
+type pauses struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	all     []*pause // in the order in which they began
+}
+
+type pause struct {
+	length time.Duration
+	f      func()
+	over   bool // ended, or stopped
+}
+
+func newPauses() *pauses {
+	h := &pauses{}
+	h.changed = sync.NewCond(&h.mu)
+	return h
+}
+
+func (h *pauses) after(length time.Duration, f func()) func() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := &pause{length: length, f: f}
+	h.all = append(h.all, p)
+	h.changed.Broadcast()
+	return func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		was := p.over
+		p.over = true
+		h.changed.Broadcast()
+		return !was
+	}
+}
+
+// end ends the pauses of a length that are under way; false when there is none.
+func (h *pauses) end(length time.Duration) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.finish(length)
+}
+
+// endNext is end, once there is one under way.
+func (h *pauses) endNext(length time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for !h.finish(length) {
+		h.changed.Wait()
+	}
+}
+
+func (h *pauses) finish(length time.Duration) bool {
+	var due []func()
+	for _, p := range h.all {
+		if p.length == length && !p.over {
+			p.over = true
+			due = append(due, p.f)
+		}
+	}
+	h.mu.Unlock()
+	defer h.mu.Lock()
+	for _, f := range due {
+		f()
+	}
+	return len(due) > 0
+}
+
+// nth waits until the nth pause of a length has begun.
+func (h *pauses) nth(length time.Duration, n int) *pause {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		var those []*pause
+		for _, p := range h.all {
+			if p.length == length {
+				those = append(those, p)
+			}
+		}
+		if len(those) >= n {
+			return those[n-1]
+		}
+		h.changed.Wait()
+	}
+}
+
+// endNth ends the nth pause of a length, once it has begun.
+func (h *pauses) endNth(length time.Duration, n int) {
+	p := h.nth(length, n)
+	h.mu.Lock()
+	was := p.over
+	p.over = true
+	h.mu.Unlock()
+	if !was {
+		p.f()
+	}
+}
+
+// stopped waits until the nth pause of a length is over.
+func (h *pauses) stopped(length time.Duration, n int) {
+	p := h.nth(length, n)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for !p.over {
+		h.changed.Wait()
+	}
+}
+
+// when calls functions when a machine with this recorder has recorded something.
+type when map[string]func()
+
+func (w when) Write(record []byte) (int, error) {
+	for what, f := range w {
+		if strings.Contains(string(record), what) {
+			go f() // the recorder is still at it
+		}
+	}
+	return len(record), nil
+}
+
 // bench is a machine, a site on it and a provider.
 type bench struct {
 	t     *testing.T
 	clock *clock
 	wait  func(time.Duration) // nil: the clock is moved instead
+	after func(time.Duration, func()) func() bool
 	srv   *dhcptest.Server
 	scope *plan.Scope
 	p     *dhcp.Provider
+}
+
+// farewell is how long the provider lets a command take that it gives up.
+const farewell = 100 * time.Millisecond
+
+// newStalling is a bench on which a deadline is over when the machine does not
+// answer, and never else.
+func newStalling(t *testing.T, o dhcptest.Options, devices ...*plan.Intent) *bench {
+	t.Helper()
+	h, c := newPauses(), newClock()
+	o.Now = c.now
+	late := func() { h.endNext(dhcptest.Deadline) } // which may be about to begin
+	o.Recorder = exchange.NewRecorder(c.now, when{
+		`"fault":"stall"`: late, `"fault":"hangs"`: late,
+		`"method":"ssh.signal"`: func() { h.end(farewell) },
+	})
+	b := newBench(t, o, devices...)
+	b.clock, b.after = c, h.after
+	b.p = b.connect()
+	return b
 }
 
 func newBench(t *testing.T, o dhcptest.Options, devices ...*plan.Intent) *bench {
@@ -135,7 +277,7 @@ func newBench(t *testing.T, o dhcptest.Options, devices ...*plan.Intent) *bench 
 // connect makes another provider, as a new run does.
 func (b *bench) connect() *dhcp.Provider {
 	b.t.Helper()
-	p, err := dhcp.New(*b.scope.Site.DHCP, b.credentials(), dhcp.Options{})
+	p, err := dhcp.New(*b.scope.Site.DHCP, b.credentials(), dhcp.Options{After: b.after})
 	if err != nil {
 		b.t.Fatal(err)
 	}

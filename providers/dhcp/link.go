@@ -152,7 +152,7 @@ func (p *Provider) reach(ctx context.Context, l *link, h hop) (net.Conn, *plan.F
 		return conn, nil
 	}
 	var tunnel net.Conn
-	f := within(ctx, l.cut, limit, "connecting to "+h.address+" through "+p.hops[0].address, func() (err error) {
+	f := p.within(ctx, l.cut, limit, "connecting to "+h.address+" through "+p.hops[0].address, func() (err error) {
 		tunnel, err = l.shell.Dial("tcp", h.address)
 		return err
 	}, func(err error) *plan.Fault {
@@ -197,7 +197,7 @@ func (p *Provider) login(ctx context.Context, l *link, tunnel net.Conn, h hop) *
 			return nil
 		},
 	}
-	return within(ctx, l.cut, limit, "the login at "+h.address, func() error {
+	return p.within(ctx, l.cut, limit, "the login at "+h.address, func() error {
 		c, channels, requests, err := ssh.NewClientConn(tunnel, h.address, config)
 		if err != nil {
 			return err
@@ -220,20 +220,21 @@ func (p *Provider) login(ctx context.Context, l *link, tunnel net.Conn, h hop) *
 // on the way forgets an idle connection, and cuts one that does not answer: a
 // frozen server answers nothing, and says nothing either.
 func (p *Provider) keepalive(l *link) {
-	ticker := time.NewTicker(p.options.Keepalive)
-	defer ticker.Stop()
 	for {
+		due := make(chan struct{})
+		stop := p.options.After(p.options.Keepalive, func() { close(due) })
 		select {
 		case <-l.over:
+			stop()
 			return
-		case <-ticker.C:
+		case <-due:
 		}
-		timer := time.AfterFunc(p.options.Keepalive, func() {
+		stop = p.options.After(p.options.Keepalive, func() {
 			l.silent.Store(true)
 			l.cut()
 		})
 		answered := alive(l)
-		timer.Stop()
+		stop()
 		if !answered {
 			return
 		}
@@ -243,13 +244,13 @@ func (p *Provider) keepalive(l *link) {
 // within runs do and cuts the connection under it when the deadline passes
 // or the context ends; a frozen server leaves no other way. classify turns
 // do's own error into a fault.
-func within(ctx context.Context, cut func(), limit time.Duration, what string, do func() error, classify func(error) *plan.Fault) *plan.Fault {
+func (p *Provider) within(ctx context.Context, cut func(), limit time.Duration, what string, do func() error, classify func(error) *plan.Fault) *plan.Fault {
 	var late atomic.Bool
-	timer := time.AfterFunc(limit, func() {
+	inTime := p.options.After(limit, func() {
 		late.Store(true)
 		cut()
 	})
-	defer timer.Stop()
+	defer inTime()
 	stop := context.AfterFunc(ctx, cut)
 	defer stop()
 	err := do()
@@ -284,7 +285,7 @@ func transport(err error) bool {
 // and the purpose.
 func (p *Provider) transfer(ctx context.Context, l *link, what string, do func(files *sftp.Client) error) *plan.Fault {
 	p.requests.Add(1)
-	return within(ctx, l.cut, p.settings.Timeouts.Transfer, what, func() error {
+	return p.within(ctx, l.cut, p.settings.Timeouts.Transfer, what, func() error {
 		if l.files == nil {
 			files, err := sftp.NewClient(l.shell)
 			if err != nil {

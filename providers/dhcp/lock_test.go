@@ -13,36 +13,11 @@ import (
 	"github.com/enroll-dev/enroll/providers/exchange"
 )
 
-// pulse collects what a provider wants to do later, for tests that decide when.
-type pulse struct {
-	mu   sync.Mutex
-	next func()
-}
+// signOfLife is the pause between two signs of life for a lock whose lease is the
+// shortest that there is.
+const signOfLife = 5 * time.Minute / 4
 
-func (h *pulse) after(_ time.Duration, f func()) func() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.next = f
-	return func() bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.next = nil
-		return true
-	}
-}
-
-func (h *pulse) beat() bool {
-	h.mu.Lock()
-	f := h.next
-	h.next = nil
-	h.mu.Unlock()
-	if f != nil {
-		f()
-	}
-	return f != nil
-}
-
-func (b *bench) as(owner string, h *pulse) *dhcp.Provider {
+func (b *bench) as(owner string, h *pauses) *dhcp.Provider {
 	b.t.Helper()
 	p, err := dhcp.New(*b.scope.Site.DHCP, b.credentials(), dhcp.Options{
 		Owner: dhcp.Holder{Owner: owner, Host: "ops1", PID: 4711}, LockTimeout: 10 * time.Second, Now: b.clock.now, After: h.after,
@@ -60,7 +35,7 @@ func (b *bench) as(owner string, h *pulse) *dhcp.Provider {
 func TestLock(t *testing.T) {
 	for _, service := range services {
 		b := newBench(t, dhcptest.Options{Service: service}, device(1), device(2))
-		first, second := b.as("anna", &pulse{}), b.as("ben", &pulse{})
+		first, second := b.as("anna", newPauses()), b.as("ben", newPauses())
 		steps := b.look(first).Steps
 		if f := b.step(first, steps[0]); f != nil {
 			t.Fatal(f)
@@ -90,15 +65,15 @@ func TestLock(t *testing.T) {
 // once, and that is said.
 func TestLockExpires(t *testing.T) {
 	b := newBench(t, dhcptest.Options{}, device(1))
-	alive := &pulse{}
-	dead, heir := b.as("anna", alive), b.as("ben", &pulse{})
+	alive := newPauses()
+	dead, heir := b.as("anna", alive), b.as("ben", newPauses())
 	steps := b.look(dead).Steps
 	if f := b.step(dead, steps[0]); f != nil {
 		t.Fatal(f)
 	}
 	for range 3 { // it lives
 		b.clock.pass(4 * time.Minute)
-		if !alive.beat() {
+		if !alive.end(signOfLife) {
 			t.Fatal("no sign of life is under way")
 		}
 	}
@@ -127,7 +102,7 @@ func TestLockExpires(t *testing.T) {
 // TestLockRace: of many that find an expired lock one alone gets it.
 func TestLockRace(t *testing.T) {
 	b := newBench(t, dhcptest.Options{}, device(1))
-	dead := b.as("anna", &pulse{})
+	dead := b.as("anna", newPauses())
 	steps := b.look(dead).Steps
 	if f := b.step(dead, steps[0]); f != nil {
 		t.Fatal(f)
@@ -138,7 +113,7 @@ func TestLockRace(t *testing.T) {
 	var mu sync.Mutex
 	heirs, said := 0, 0
 	for i := range n {
-		p := b.as(string(rune('b'+i)), &pulse{})
+		p := b.as(string(rune('b'+i)), newPauses())
 		wait.Go(func() {
 			r := p.Run(context.Background(), b.scope, steps[1], nil)
 			mu.Lock()
@@ -164,7 +139,7 @@ func TestLockRace(t *testing.T) {
 // TestLockBroken: a person gives a run's lock up; the run finds out before it writes.
 func TestLockBroken(t *testing.T) {
 	b := newBench(t, dhcptest.Options{}, device(1))
-	p := b.as("anna", &pulse{})
+	p := b.as("anna", newPauses())
 	steps := b.look(p).Steps
 	if f := b.step(p, steps[0]); f != nil {
 		t.Fatal(f)

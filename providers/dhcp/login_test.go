@@ -257,8 +257,13 @@ func TestJump(t *testing.T) {
 // TestSignOfLife: a server that answers nothing any more is given up between two
 // exchanges, long before a deadline, and the next one logs in anew.
 func TestSignOfLife(t *testing.T) {
-	b := newBench(t, dhcptest.Options{})
-	p, err := dhcp.New(*b.scope.Site.DHCP, b.credentials(), dhcp.Options{Keepalive: 20 * time.Millisecond})
+	const between = 15 * time.Second
+	h := newPauses()
+	b := newBench(t, dhcptest.Options{Recorder: exchange.NewRecorder(newClock().now, when{`"fault":"stall"`: func() {
+		h.endNth(between, 9)
+		h.endNth(between, 10)
+	}})})
+	p, err := dhcp.New(*b.scope.Site.DHCP, b.credentials(), dhcp.Options{Keepalive: between, After: h.after})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +278,10 @@ func TestSignOfLife(t *testing.T) {
 		}
 	}
 	look()
-	time.Sleep(100 * time.Millisecond)
+	for n := range 4 { // every second pause is the time for the answer
+		h.endNth(between, 2*n+1)
+		h.stopped(between, 2*n+2)
+	}
 	look()
 	if n := logins(); n != 1 {
 		t.Errorf("%d logins at a server that lives", n)
@@ -288,21 +296,14 @@ func TestSignOfLife(t *testing.T) {
 // TestGivenUp: a command whose deadline has passed gets a signal, since the end
 // of its session would leave it running, and its place taken.
 func TestGivenUp(t *testing.T) {
-	b := newBench(t, dhcptest.Options{})
-	settings := *b.scope.Site.DHCP
-	settings.Timeouts.Command = 50 * time.Millisecond
-	p, err := dhcp.New(settings, b.credentials(), dhcp.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = p.Close(context.Background()) }()
+	b := newStalling(t, dhcptest.Options{})
 	b.srv.Recorder().Inject(&exchange.Fault{Kind: exchange.Stall, Method: "ssh.exec", Times: 1})
-	b.wantFault(b.looks(p), plan.CodeDHCPUnreachable, "50ms")
+	b.wantFault(b.looks(b.p), plan.CodeDHCPUnreachable, dhcptest.Deadline.String())
 	if n := b.srv.Recorder().Count(func(r exchange.Record) bool { return r.Method == "ssh.signal" }); n != 1 {
 		t.Errorf("%d signals", n)
 	}
 	for range 12 { // more than sshd's MaxSessions
-		if f := b.looks(p); f != nil {
+		if f := b.looks(b.p); f != nil {
 			t.Fatal(f)
 		}
 	}

@@ -3,9 +3,11 @@ package dhcp_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"hash/fnv"
+	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,7 +42,7 @@ type scene struct {
 
 func arrange(t *testing.T, service string, n int) *scene {
 	t.Helper()
-	s := &scene{bench: newBench(t, dhcptest.Options{Service: service, HostKeys: hostKeys()[1:]}, device(1))}
+	s := &scene{bench: newStalling(t, dhcptest.Options{Service: service, HostKeys: hostKeys()[1:]}, device(1))}
 	s.old, s.existed = starts[n].old()
 	if s.existed {
 		s.stand(s.old, entry(device(5))) // and a neighbour that nothing may happen to
@@ -69,13 +71,13 @@ func TestEveryExchange(t *testing.T) {
 			}
 			kinds := []exchange.Kind{exchange.Reset, exchange.LostReply} // killed before and after the request
 			if starts[start].name == "update" {
-				kinds = append(kinds, exchange.Status, exchange.HalfBody, exchange.Garbage)
+				kinds = append(kinds, exchange.Status, exchange.HalfBody, exchange.Garbage, exchange.Stall)
 			}
 			for _, kind := range kinds {
 				t.Run(service+"/"+starts[start].name+"/"+string(kind), func(t *testing.T) {
 					t.Parallel()
 					unseen := 0
-					ks := thinned(n)
+					ks := thinned(t, n)
 					for _, k := range ks {
 						if t.Failed() {
 							break
@@ -112,17 +114,25 @@ func TestEveryExchange(t *testing.T) {
 	}
 }
 
-// thinned gives the exchanges at which a run of n is broken: all of them, and one
-// in four, from a place that each run chooses, under the race detector, which
-// makes each ten times as long. What fails names its exchange.
-func thinned(n int) []int {
-	from, step := 1, 1
+// thinned gives the exchanges at which a run of n is broken: one in six, and one in
+// twelve under the race detector, which makes each ten times as long; each test has
+// its own. ENROLL_TEST_EVERY=1 is all of them.
+func thinned(t *testing.T, n int) []int {
+	t.Helper()
+	step := 6
 	if raceDetector {
-		step = 4
-		from = 1 + rand.IntN(step)
+		step = 12
 	}
+	if set := os.Getenv("ENROLL_TEST_EVERY"); set != "" {
+		var err error
+		if step, err = strconv.Atoi(set); err != nil || step < 1 {
+			t.Fatalf("ENROLL_TEST_EVERY wants a number from 1, not %q", set)
+		}
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(t.Name())) // a hash takes everything
 	var out []int
-	for k := from; k <= n; k += step {
+	for k := 1 + int(h.Sum32()%uint32(step)); k <= n; k += step {
 		out = append(out, k)
 	}
 	return out

@@ -60,8 +60,9 @@ type Options struct {
 	LockTimeout time.Duration
 	// Now is the clock of what is written into the lock. Default: time.Now.
 	Now func() time.Time
-	// After calls f after a pause, in a goroutine of its own, until stop is called.
-	// Default: time.AfterFunc.
+	// After calls f after a pause, in a goroutine of its own, until stop is called:
+	// every deadline, and every pause between two signs of life, is one. Default:
+	// time.AfterFunc.
 	After func(pause time.Duration, f func()) (stop func() bool)
 }
 

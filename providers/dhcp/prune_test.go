@@ -22,7 +22,7 @@ func gone() dhcp.Entry { return entry(device(7)) }
 // entry, all in force.
 func arrangePrune(t *testing.T, service string) *scene {
 	t.Helper()
-	s := &scene{bench: newBench(t, dhcptest.Options{Service: service, HostKeys: hostKeys()[1:]}, device(1), device(5)), old: gone(), existed: true}
+	s := &scene{bench: newStalling(t, dhcptest.Options{Service: service, HostKeys: hostKeys()[1:]}, device(1), device(5)), old: gone(), existed: true}
 	s.scope.Whole = true
 	s.scope.Parameters.PruneDHCP = true
 	s.stand(entry(device(1)), entry(device(5)), gone())
@@ -193,12 +193,12 @@ func TestPruneEveryExchange(t *testing.T) {
 			t.Fatal(f)
 		}
 		n := len(whole.srv.Recorder().Records()) - before
-		for _, kind := range []exchange.Kind{exchange.Reset, exchange.LostReply} {
+		for _, kind := range []exchange.Kind{exchange.Reset, exchange.LostReply, exchange.Status, exchange.HalfBody, exchange.Garbage, exchange.Stall} {
 			t.Run(service+"/"+string(kind), func(t *testing.T) {
 				t.Parallel()
-				for _, k := range thinned(n) {
+				for _, k := range thinned(t, n) {
 					s := arrangePrune(t, service)
-					s.srv.Recorder().Inject(&exchange.Fault{Kind: kind, At: k, Times: 1})
+					s.srv.Recorder().Inject(&exchange.Fault{Kind: kind, At: k, Times: 1, Status: 4, Body: "Failure"})
 					f := s.converge(s.p)
 					what := fmt.Sprintf("%s at %d (%v)", kind, k, f)
 					s.sound(what)

@@ -191,11 +191,14 @@ func TestRollbackBesideAnotherRun(t *testing.T) {
 // fault of the next.
 func TestIdleConnectionLost(t *testing.T) {
 	b := newBench(t, dhcptest.Options{}, device(1))
+	h := newPauses()
+	b.after = h.after
+	b.p = b.connect()
 	if f := b.converge(b.p); f != nil {
 		t.Fatal(f)
 	}
 	b.srv.Cut()
-	time.Sleep(300 * time.Millisecond) // until the client has seen it
+	h.stopped(15*time.Second, 1) // the client has seen it: it asks for no sign of life any more
 	if f := fault(b.look(b.p)); f != nil {
 		t.Error(f)
 	}

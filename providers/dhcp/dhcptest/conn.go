@@ -240,6 +240,7 @@ func (c *conn) exec(channel ssh.Channel, command string, signalled <-chan struct
 		c.s.locked(func() { r = c.s.login(command) })
 	}
 	if r.hangs {
+		rec.Fault = "hangs"
 		c.s.recorder.End(rec)
 		<-c.ended
 		return

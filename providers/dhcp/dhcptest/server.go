@@ -257,14 +257,16 @@ func (s *Server) Recorder() *exchange.Recorder { return s.recorder }
 // Addr is where sshd listens, host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
+// Deadline is each of the four deadlines of Settings.
+const Deadline = 20 * time.Second
+
 // Settings are the dhcp block of a site with this machine, with short deadlines.
 func (s *Server) Settings() plan.DHCPSettings {
-	const deadline = 20 * time.Second
 	return plan.DHCPSettings{
 		Host: s.Host, Port: s.Port, User: s.User,
 		Service: s.options.Service, Directory: s.options.Directory, Unit: s.options.Unit, NameSuffix: "-bmc",
 		Config:   formOf(s.options.Service).config,
-		Timeouts: plan.DHCPTimeouts{Connect: deadline, Login: deadline, Command: deadline, Transfer: deadline},
+		Timeouts: plan.DHCPTimeouts{Connect: Deadline, Login: Deadline, Command: Deadline, Transfer: Deadline},
 		Settle:   time.Second,
 	}
 }
