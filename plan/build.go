@@ -321,6 +321,14 @@ func judge(k Kind, d Decision) Verdict {
 // its address: its own DHCP entry is part of this plan, or an earlier run left
 // the service without it.
 func (b *builder) deferred(d *deviceState, a Address, l Live) bool {
+	if a.System == "bmc" && l.Presence == Unreadable && l.Fault != nil && (l.Fault.Code == CodeBMCPasswordChange || l.Fault.Code == CodeBMCCredential) {
+		// It shows nothing before its password was changed, which this plan does.
+		for _, s := range d.steps {
+			if s.Address.KindName() == "bmc.credential" && s.Blocked == nil && s.Action.Mutates() {
+				return true
+			}
+		}
+	}
 	if a.System != "bmc" || l.Presence != Unreachable {
 		return false
 	}

@@ -289,9 +289,10 @@ type WorkflowSettings struct {
 type Settings struct {
 	BMCUsername   SecretRef // field "username" beside the password unless the site names another
 	BMCPassword   SecretRef
-	NTPServers    []string // wanted on the BMC; empty means: do not touch
-	Hostname      string   // wanted on the BMC; default the device's name
-	SyslogServers []string // wanted on the BMC
+	BMCFactory    SecretRef `json:",omitzero"` // the password that the maker set; zero: nobody knows
+	NTPServers    []string  // wanted on the BMC; empty means: do not touch
+	Hostname      string    // wanted on the BMC; default the device's name
+	SyslogServers []string  // wanted on the BMC
 	// Set says where each of them comes from ("bmc.ntp" → file:line or NetBox URL).
 	Set map[string]string
 }

@@ -9,6 +9,8 @@ func bmcBlock() *block {
 				doc: "The password of the account that enroll and Ironic use.", effect: "bmc.credential, login at the BMC, the node's driver_info"},
 			{name: "username", typ: secretType, perDevice: true, fallbackDoc: "field `username` of the item that `credential` names", example: `secret("bmc-${device.name}", "login")`, since: version01,
 				doc: "The user name of that account.", effect: "login at the BMC, the node's driver_info"},
+			{name: "factory_credential", typ: secretType, perDevice: true, fallbackDoc: "none: a BMC that does not take `credential` is a fault", example: `secret("bmc-factory", "password")`, since: version01,
+				doc: "The password that the account has when the BMC is new. A BMC that takes it, and not `credential`, gets a new one: made, staged in the vault beside the current one, set, proven by a login and published. Where the vault can only be read, the BMC gets the one of `credential`. No password is set on Supermicro.", effect: "bmc.credential"},
 			{name: "monitoring", typ: secretType, unused: true, fallbackDoc: "none: there is no monitoring account", example: `secret("ipmi_exporter", "password")`, since: version01,
 				doc: "The password of the monitoring account, the same on all BMCs. Ironic never uses it.", effect: "bmc.ipmi_user"},
 			{name: "monitoring_username", typ: secretType, unused: true, fallbackDoc: "field `username` of the item that `monitoring` names", example: `secret("ipmi_exporter", "login")`, since: version01,

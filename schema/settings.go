@@ -156,6 +156,8 @@ func (f *File) Settings(intent *plan.Intent) (plan.Settings, Diagnostics) {
 		switch a.path {
 		case "bmc.credential":
 			s.BMCPassword = value.(plan.SecretRef)
+		case "bmc.factory_credential":
+			s.BMCFactory = value.(plan.SecretRef)
 		case "bmc.username":
 			s.BMCUsername = value.(plan.SecretRef)
 		case "bmc.hostname":

@@ -37,6 +37,8 @@ type Options struct {
 	// AtOnce bounds how many BMCs are asked at once; default 16. One BMC gets one
 	// request at a time.
 	AtOnce int
+	// Rotation changes passwords in the vault; nil: none is ever changed.
+	Rotation Rotation
 }
 
 const defaultAtOnce = 16
@@ -113,7 +115,7 @@ func (c *Client) conn(t *plan.Target) (*conn, *plan.Fault) {
 	}
 	k, ok := c.conns[t.Name()]
 	if !ok {
-		k = &conn{client: c, device: t.Name(), base: base, wanted: system}
+		k = &conn{client: c, device: t.Name(), base: base, wanted: system, using: stored, tried: map[candidate]bool{}}
 		u, err := url.Parse(base)
 		if err != nil {
 			return nil, plan.NewFault(plan.CodeInternal, "the address of the BMC of %s cannot be read", t.Name()).Because(err)

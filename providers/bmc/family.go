@@ -29,6 +29,8 @@ type family struct {
 	// expands: members of a list come with it, asked or not by the root.
 	expands  bool
 	ntp      ntpRule
+	password passwordRule
+	resets   bool // the BMC is restarted after its password was changed
 	syslog   syslogRule
 	security []securityRow
 	bios     biosRule

@@ -11,6 +11,6 @@ func amiFamily() family {
 		boot:     bootRestrict,
 		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.AMI },
 		serials:  []string{"SerialNumber"}, anyMatch: true,
-		ntp: ntpRule{most: 2},
+		ntp: ntpRule{most: 2}, password: passwordRule{most: 20}, resets: true,
 	}
 }

@@ -10,6 +10,7 @@ func supermicroFamily() family {
 		bios:     biosRule{none: true},
 		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.Supermicro },
 		serials:  []string{"SerialNumber"},
+		password: passwordRule{none: true, least: 8, most: 20},
 		ntp:      ntpRule{most: 2, enableFirst: true}, syslog: supermicroSyslog(),
 	}
 }

@@ -32,11 +32,15 @@ type world struct {
 	bmcs   []*bmctest.BMC
 	now    func() time.Time
 	dial   func(ctx context.Context, network, address string) (net.Conn, error) // nil: over the network
+	vault  *testVault                                                           // nil: passwords are never changed
 	// passwords overrides what the vault has for a device.
 	passwords map[string]string
 }
 
 func (w *world) Credential(_ context.Context, device string) (string, plan.Secret, error) {
+	if w.vault != nil {
+		return "root", plan.NewSecret(w.vault.stored, "1"), nil
+	}
 	if p, ok := w.passwords[device]; ok {
 		return "root", plan.NewSecret(p, "1"), nil
 	}
@@ -126,7 +130,11 @@ func (w *world) bootsRight() {
 // connect makes a new client, as another run of the program would.
 func (w *world) connect() {
 	w.t.Helper()
-	c, err := bmc.New(*w.scope.Site.BMC, w, bmc.Options{Now: w.now, DialContext: w.dial})
+	o := bmc.Options{Now: w.now, DialContext: w.dial}
+	if w.vault != nil {
+		o.Rotation = w.vault
+	}
+	c, err := bmc.New(*w.scope.Site.BMC, w, o)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -112,6 +112,12 @@ func (c *Client) readDevice(ctx context.Context, t *plan.Target, resources []pla
 		}
 		for _, r := range resources {
 			out[r.Address] = plan.LiveFault(presence, fault)
+			if r.Address.Kind != "credential" || k == nil {
+				continue
+			}
+			if live, ok := k.unproven(ctx, fault); ok {
+				out[r.Address] = live
+			}
 		}
 	}
 	return out

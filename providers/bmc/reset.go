@@ -17,12 +17,13 @@ func resetFacet() facet {
 	return facet{kind: resetKind(), read: readReset, run: runReset}
 }
 
-// resetKind restarts the BMC when the operator asks for it. It comes after the
-// login was proven and before anything is set.
+// resetKind restarts the BMC when the operator asks for it, and after its password
+// was changed where the family wants that. It comes after the login was proven and
+// before anything is set.
 func resetKind() plan.Kind {
 	return plan.Kind{
 		Name: "bmc.reset", Phase: plan.PhaseBMC, Second: true,
-		Doc: "The BMC is restarted, when the operator asks for it.",
+		Doc: "The BMC is restarted when the operator asks for it, and after its password was changed on iDRAC, XCC and AMI.",
 		Want: func(t *plan.Target) []plan.Resource {
 			if !configured(t) {
 				return nil
@@ -33,27 +34,41 @@ func resetKind() plan.Kind {
 				Effects: []plan.Effect{plan.EffectBMCReset}, Budget: plan.Duration(resetBudget),
 			}}
 		},
-		Decide: func(d plan.Decision) plan.Verdict {
-			if !d.Scope.Parameters.ForceBMCRestart {
-				return plan.Nothing()
-			}
-			v := plan.Compare(d)
-			if v.Step != nil {
-				v.Step.Action, v.Step.Reason, v.Step.Because = plan.ActionRun, plan.ReasonForced, []string{"--force-bmc-restart"}
-			}
-			return v
-		},
+		Decide: decideReset,
 	}
 }
 
-// readReset tells whether this run has restarted the BMC. No BMC knows who asked
-// for its last restart.
+func decideReset(d plan.Decision) plan.Verdict {
+	if d.Scope.Parameters.ForceBMCRestart {
+		v := plan.Compare(d)
+		if v.Step != nil {
+			v.Step.Action, v.Step.Reason, v.Step.Because = plan.ActionRun, plan.ReasonForced, []string{"--force-bmc-restart"}
+		}
+		return v
+	}
+	changed := d.Planned("bmc.credential")
+	wanted := plan.Satisfies(plan.Obj(map[string]plan.Value{"AfterRotation": plan.Bool(true)}), d.Live.Value)
+	if changed == nil || !changed.Action.Mutates() || d.Live.Presence == plan.Present && !wanted {
+		return plan.Nothing()
+	}
+	// Whether it is due is known when the password was changed; a BMC that turns out
+	// to take the stored one is not restarted.
+	return plan.Verdict{Step: &plan.Step{
+		Action: plan.ActionRun, Reason: plan.ReasonChanged, Because: []string{changed.Address.String()},
+		Before: plan.Unknown, BeforeUnknown: true, After: plan.Obj(map[string]plan.Value{"Due": plan.Bool(false)}),
+	}}
+}
+
+// readReset tells whether this run has restarted the BMC, and whether it has to. No
+// BMC knows who asked for its last restart.
 func readReset(ctx context.Context, k *conn, _ *plan.Target, _ plan.Value) (plan.Value, evidence, *plan.Fault) {
 	m, fault := k.manager(ctx)
 	if fault != nil {
 		return plan.Null, nil, fault
 	}
-	return plan.Obj(map[string]plan.Value{"Restarted": plan.Bool(k.restarted)}), evidence{"url": k.base + m.path}, nil
+	return plan.Obj(map[string]plan.Value{
+		"Restarted": plan.Bool(k.restarted), "AfterRotation": plan.Bool(k.family.resets), "Due": plan.Bool(k.rotated && k.family.resets && !k.restarted),
+	}), evidence{"url": k.base + m.path}, nil
 }
 
 // What a reset of a BMC remembers between two looks.

@@ -19,7 +19,25 @@ type tree struct {
 
 // prove makes sure that the BMC answers, takes the login, and belongs to the
 // machine that NetBox records.
+//
+// A refused password is followed by the next that the vault has, if a rotation may
+// have left it on the BMC.
 func (k *conn) prove(ctx context.Context, t *plan.Target) *plan.Fault {
+	for {
+		known := k.refused != nil
+		fault := k.proveOnce(ctx, t)
+		if known || !isCode(fault, plan.CodeBMCCredential) {
+			return fault
+		}
+		k.tried[k.using] = true
+		k.refusals++
+		if taken, _ := k.another(ctx); !taken {
+			return fault
+		}
+	}
+}
+
+func (k *conn) proveOnce(ctx context.Context, t *plan.Target) *plan.Fault {
 	if k.refused != nil {
 		return k.refused
 	}
@@ -41,12 +59,14 @@ func (k *conn) prove(ctx context.Context, t *plan.Target) *plan.Fault {
 	if !root.key("RedfishVersion") && !root.key("Systems") && !root.key("@odata.type") {
 		return k.fault(plan.CodeBMCProtocol, request{method: "GET", path: rootPath}, "what answers for the BMC of %s at %s is no Redfish service", k.device, k.base)
 	}
+	found := &tree{root: root, fresh: true}
+	sure := false
+	if found.family, sure = familyOf(root); sure {
+		k.family = found.family
+	}
 	if fault := k.session(ctx, root); fault != nil {
 		return fault
 	}
-	found := &tree{root: root, fresh: true}
-	sure := false
-	found.family, sure = familyOf(root)
 	if found.system, fault = k.findSystem(ctx, found, t.Intent); fault != nil {
 		return fault
 	}

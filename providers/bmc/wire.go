@@ -37,8 +37,15 @@ type conn struct {
 	mu        sync.Mutex
 	user      string
 	password  plan.Secret
-	known     bool        // user and password were asked for
-	refused   *plan.Fault // the BMC refused the credential: nothing is tried again
+	known     bool               // user and password were asked for
+	refused   *plan.Fault        // the BMC refused the credential: nothing is tried again
+	using     candidate          // which password is used
+	tried     map[candidate]bool // those that were refused
+	refusals  int                // how many were refused since the last pause
+	passwords Passwords          // what the BMC may take beside the stored one
+	looked    bool               // they were asked for
+	next      plan.Secret        // what is being set
+	rotated   bool               // this process changed the password
 	login     login
 	tree      *tree  // what was proven since the last login; nil: prove it again
 	family    family // as it was proven last
@@ -322,7 +329,7 @@ func (k *conn) redact(s string) string {
 	if k.known {
 		s = strings.ReplaceAll(s, base64.StdEncoding.EncodeToString([]byte(k.user+":"+k.password.Reveal())), "(secret)")
 	}
-	for _, secret := range []string{k.password.Reveal(), k.login.token} {
+	for _, secret := range []string{k.password.Reveal(), k.next.Reveal(), k.login.token} {
 		if secret == "" {
 			continue
 		}

@@ -60,6 +60,13 @@ func (b *Backend) Publish(ctx context.Context, staged plan.StagedSecret) (string
 	return version, nil
 }
 
+// Writable tells whether the backend keeps new values: Stage and Publish of one
+// that does not refuse.
+func (b *Backend) Writable() bool {
+	_, ok := b.store.(rotator)
+	return ok
+}
+
 func (b *Backend) writer(ref plan.SecretRef) (rotator, error) {
 	if f := checkRef(ref); f != nil {
 		return nil, f

@@ -42,8 +42,16 @@ func (b *BMC) expire() {
 
 func (b *BMC) isLocked() bool { return b.now().Before(b.locked) }
 
+// failWindow is for how long an iDRAC counts a login that failed. Others count until
+// the next good one.
+const failWindow = time.Minute
+
 // failed counts a login that failed.
 func (b *BMC) failed() {
+	if b.machine.Vendor == IDRAC && b.now().Sub(b.lastFailure) > failWindow {
+		b.failures = 0
+	}
+	b.lastFailure = b.now()
 	b.failures++
 	if limit := b.machine.Profile.LockAfter; limit > 0 && b.failures >= limit {
 		b.locked = b.now().Add(b.machine.Profile.LockFor)
@@ -56,6 +64,9 @@ func (b *BMC) failed() {
 func (b *BMC) password(user, password string) bool {
 	if b.isLocked() {
 		return false
+	}
+	if u := b.userNamed(user); user != b.machine.User && u != nil && u.enabled && u.password == password && password != "" {
+		return true
 	}
 	if user != b.machine.User || password != b.machine.Password {
 		b.failed()
@@ -124,6 +135,10 @@ func (b *BMC) login(w http.ResponseWriter, r *http.Request) {
 		b.unauthorized(w)
 		return
 	}
+	if b.machine.Profile.PasswordChange && b.machine.Profile.ChangeRefusesLogin {
+		b.respond(w, http.StatusForbidden, object{"error": object{"code": b.base("GeneralError"), "message": "A general error has occurred.", "@Message.ExtendedInfo": []any{b.passwordChangeInfo()}}})
+		return
+	}
 	b.expire()
 	if len(b.sessions) >= b.machine.Profile.MaxSessions {
 		if b.machine.Vendor == IDRAC {
@@ -175,7 +190,7 @@ func (b *BMC) sessionDoc(s *session) object {
 // passwordChangeInfo is what stands in every answer until the password was
 // changed.
 func (b *BMC) passwordChangeInfo() object {
-	account := "/redfish/v1/AccountService/Accounts/" + b.machine.User
+	account := accountsPath + "/" + b.ownID()
 	if b.machine.Vendor == IDRAC {
 		return info("IDRAC.2.8.SWC1908", "The default password must be changed before any other operation.", "Change the password and retry.", "Critical")
 	}

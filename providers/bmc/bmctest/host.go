@@ -44,6 +44,11 @@ func (b *BMC) actionAt(path string) action {
 		return b.resetHost
 	case b.managerPath() + "/Actions/Manager.Reset":
 		return b.resetManager
+	case accountsPath:
+		if b.machine.Vendor != IDRAC && !b.machine.Profile.NoAccounts {
+			return b.createAccount
+		}
+		return nil
 	}
 	if b.maker.action != nil {
 		return b.maker.action(b, path)

@@ -71,9 +71,13 @@ type Profile struct {
 	LockFor        time.Duration // default 60 s
 	TellLockout    bool          // say in the refusal that the account is locked
 
-	PasswordChange bool // the account must change its password first
-	NoSessions     bool // no session service: Basic only
-	NoBasic        bool
+	PasswordChange     bool // the account must change its password first
+	PasswordIgnored    bool // a new password is accepted and not applied
+	NoAccounts         bool // accounts are not shown
+	NoAccountTypes     bool // generic: accounts have none
+	ChangeRefusesLogin bool // while the password must be changed no session is given
+	NoSessions         bool // no session service: Basic only
+	NoBasic            bool
 
 	NoETag         bool
 	RequireIfMatch bool // 428 to a PATCH without it
@@ -227,12 +231,16 @@ type BMC struct {
 	away, warming time.Time // the BMC itself starts
 	lcPolls       int       // looks that find the Lifecycle Controller not ready
 
-	late     []lateChange
-	sessions map[string]*session // by id
-	nextID   int
-	failures int
-	locked   time.Time // until then
-	tasks    map[string]*task
+	users           []*user // beside the machine's own
+	passwordChanges int
+
+	late        []lateChange
+	sessions    map[string]*session // by id
+	nextID      int
+	failures    int
+	lastFailure time.Time
+	locked      time.Time // until then
+	tasks       map[string]*task
 }
 
 type ntpState struct {

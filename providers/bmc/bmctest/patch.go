@@ -39,6 +39,9 @@ func (b *BMC) writable(path string) map[string]setter {
 	case path == rootPath+"/AccountService" && b.machine.Vendor != IDRAC:
 		return map[string]setter{"AccountLockoutThreshold": b.count("lockout", 0, 16), "AccountLockoutDuration": b.count("lockoutfor", 0, 86400)}
 	}
+	if set := b.accountChange(path); set != nil {
+		return set
+	}
 	return b.maker.change(b, path)
 }
 
@@ -177,6 +180,10 @@ func (b *BMC) patch(w http.ResponseWriter, r *http.Request, doc object, writable
 		return
 	}
 	if b.machine.Vendor == AMI && b.amiAnswer(w, path, doc, body) || b.machine.Vendor == Supermicro && b.smcAnswer(w, path, doc, body) {
+		return
+	}
+	if strings.HasPrefix(path, accountsPath+"/") && b.typesWithoutPassword(body) {
+		b.propertyError(w, "PropertyMissing", "Password")
 		return
 	}
 	stores, ok := b.check(w, doc, writable, body)

@@ -153,10 +153,11 @@ func (b *BMC) common(path string) object {
 		}
 		return actionInfo(path, b.hostResets())
 	case rootPath + "/AccountService":
+		least, most := b.passwordLimits()
 		return object{"@odata.id": path, "@odata.type": "#AccountService.v1_10_0.AccountService", "Id": "AccountService", "Name": "Account Service", "ServiceEnabled": true,
-			"AccountLockoutThreshold": b.values["lockout"], "AccountLockoutDuration": b.values["lockoutfor"], "MinPasswordLength": 8, "MaxPasswordLength": 20}
+			"AccountLockoutThreshold": b.values["lockout"], "AccountLockoutDuration": b.values["lockoutfor"], "MinPasswordLength": least, "MaxPasswordLength": most, "Accounts": link(accountsPath)}
 	}
-	return nil
+	return b.accountResource(path)
 }
 
 func actionInfo(path string, types []any) object {

@@ -79,6 +79,7 @@ func (b *BMC) attributes() object {
 	if b.machine.Profile.NoHostname {
 		delete(attrs, "NIC.1.DNSRacName")
 	}
+	b.dellUsers(attrs)
 	return attrs
 }
 
@@ -127,7 +128,7 @@ func (b *BMC) dellChange(path string) map[string]setter {
 	}
 	switch path {
 	case b.attributesPath():
-		set := map[string]setter{}
+		set := b.dellUserChange()
 		for name := range b.attributes() {
 			if rule, ok := dellWords()[name]; ok {
 				set["Attributes/"+name] = b.dellSetter(name, rule)

@@ -1,0 +1,97 @@
+package bmc
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/enroll-dev/enroll/plan"
+)
+
+// accounts reads the accounts of a BMC. In a table of slots, free ones have no
+// name.
+func (k *conn) accounts(ctx context.Context) (service, collection document, list []document, fault *plan.Fault) {
+	path := k.tree.root.link("AccountService")
+	if path == "" {
+		path = rootPath + "AccountService"
+	}
+	if service, fault = k.get(ctx, path); fault != nil {
+		return service, collection, nil, fault
+	}
+	all := service.link("Accounts")
+	if all == "" {
+		return service, collection, nil, k.lacks(service, "accounts")
+	}
+	collection, list, fault = k.members(ctx, all)
+	return service, collection, list, fault
+}
+
+// accountNamed finds an account by its exact name; nil when there is none.
+func accountNamed(list []document, name string) *document {
+	for i := range list {
+		if list[i].text("UserName") == name {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// Where an iDRAC that wants its password changed takes the new one: it shows
+// nothing then, and lets slot 2, which is root's, be changed (reference 3.3).
+const (
+	idracAttributes  = rootPath + "Managers/iDRAC.Embedded.1/Oem/Dell/DellAttributes/iDRAC.Embedded.1"
+	idracOwnPassword = "Users.2.Password"
+	idracOwner       = "root"
+)
+
+// setPassword sends one PATCH with the own account's new password. forced is the
+// BMC's demand, nil when it makes none.
+func (k *conn) setPassword(ctx context.Context, next plan.Secret, forced *plan.Fault) *plan.Fault {
+	r := request{method: http.MethodPatch, change: true, body: map[string]any{"Password": next.Reveal()}, token: k.login.token, basic: k.login.token == "", header: map[string]string{"If-Match": "*"}}
+	switch account, _, _ := strings.Cut(forcedAccount(forced), ", "); {
+	case forced != nil && account != "":
+		r.path = resolve(account)
+	case forced != nil && k.family.attributes && k.user == idracOwner:
+		r.path, r.body = idracAttributes, map[string]any{"Attributes": map[string]any{idracOwnPassword: next.Reveal()}}
+	case forced != nil:
+		return k.fault(plan.CodeBMCPasswordChange, request{method: http.MethodPatch, path: rootPath}, "the BMC of %s wants its password changed and does not say at which account", k.device)
+	default:
+		_, _, list, fault := k.accounts(ctx)
+		if fault != nil {
+			return fault
+		}
+		own := accountNamed(list, k.user)
+		if own == nil {
+			return k.fault(plan.CodeBMCUnsupported, request{method: http.MethodGet, path: rootPath + "AccountService"}, "the BMC of %s shows no account of the name under which enroll logs in", k.device)
+		}
+		r.path = own.path
+		if !k.family.anyMatch {
+			if r.header["If-Match"] = own.etag; own.etag == "" || own.expanded {
+				delete(r.header, "If-Match")
+			}
+		}
+	}
+	if fault := plan.Permit(ctx); fault != nil {
+		return fault
+	}
+	ans, _, fault := k.exchange(ctx, r)
+	if fault == nil && ans.status == http.StatusPreconditionRequired || fault == nil && ans.status == http.StatusPreconditionFailed {
+		r.header = map[string]string{"If-Match": "*"}
+		ans, _, fault = k.exchange(ctx, r)
+	}
+	switch {
+	case fault != nil:
+		return fault
+	case ans.status == http.StatusUnauthorized && r.token != "":
+		return k.unauthorized(ctx, ans)
+	}
+	return k.taken(ans)
+}
+
+// forcedAccount is the account that the demand for another password names.
+func forcedAccount(f *plan.Fault) string {
+	if f == nil || !strings.HasSuffix(f.Evidence["message_id"], "PasswordChangeRequired") || !strings.HasPrefix(f.Evidence["message_args"], "/") {
+		return ""
+	}
+	return f.Evidence["message_args"]
+}
