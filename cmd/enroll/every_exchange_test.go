@@ -110,7 +110,7 @@ func disturbed(t *testing.T, f family, want undisturbed, mishap *exchange.Fault)
 	}()
 	switch first.code {
 	case exitDone:
-	case exitError, exitConfig, exitPartial, exitVerify:
+	case exitError, exitConfig, exitStale, exitPartial, exitVerify:
 		told(t, first)
 	default:
 		t.Errorf("exit %d", first.code)

@@ -331,8 +331,11 @@ func (p *Provider) release(ctx context.Context, l *link) *plan.Fault {
 	p.silence()
 	f := p.transfer(ctx, l, "releasing "+p.lockPath(), func(files *sftp.Client) error {
 		h, _, err := p.lookAtLock(files, time.Time{})
-		if err == nil && h.Token == p.token {
+		switch {
+		case err == nil && h.Token == p.token:
 			err = files.Remove(p.lockPath())
+		case err == nil && h.Token == "":
+			err = errors.New("the lock that was read is none of enroll's")
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // somebody broke it, or an earlier try came through

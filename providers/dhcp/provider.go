@@ -172,25 +172,25 @@ func (p *Provider) Close(ctx context.Context) error {
 	return nil
 }
 
-// part gives the lock back, over a new connection where the old one is gone.
+// part gives the lock back, over a new connection where the old one does not do.
 func (p *Provider) part(ctx context.Context) *plan.Fault {
 	if !p.held {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, partingTime)
 	defer cancel()
-	if p.link != nil && p.link.gone.Load() {
-		p.drop()
-	}
 	var f *plan.Fault
-	if p.link == nil {
-		p.link, f = p.open(ctx)
-	}
-	if f == nil {
-		f = p.release(ctx, p.link)
-	}
-	if f == nil {
-		return nil
+	for range 2 {
+		if p.link == nil {
+			p.link, f = p.open(ctx)
+		}
+		if p.link != nil {
+			f = p.release(ctx, p.link)
+		}
+		if f == nil {
+			return nil
+		}
+		p.drop()
 	}
 	return plan.NewFault(f.Code, "the lock %s on %s could not be given back; it ends by itself %s after it was last touched", p.lockPath(), p.address, leaseOf(p.settings)).
 		WithHint("Wait, or enroll doctor --break-dhcp-lock.").Because(f)
