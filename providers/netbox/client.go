@@ -49,6 +49,7 @@ type Client struct {
 	opt      Options
 	base     string
 	http     *http.Client
+	idle     func() // ends connections that wait
 	api      *requests
 	requests atomic.Int64
 
@@ -105,8 +106,15 @@ func New(opt Options) (*Client, error) {
 		Transport:     &transport{client: c, inner: inner},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	c.idle = inner.CloseIdleConnections
 	c.api = newRequests(base, c.http)
 	return c, nil
+}
+
+// Close ends the connections that wait for further requests.
+func (c *Client) Close(context.Context) error {
+	c.idle()
+	return nil
 }
 
 func baseURL(raw string) (string, error) {
