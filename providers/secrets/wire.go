@@ -52,7 +52,7 @@ func newWire(s plan.SecretsSettings, o Options, name string) (*wire, error) {
 func newTransport(caFile string) (*http.Transport, error) {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: atOnce,
-		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 30 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 5 * time.Second, // secrets are read once, in a batch
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	if caFile == "" {
