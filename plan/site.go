@@ -137,8 +137,10 @@ type IronicSettings struct {
 	Attempts               int
 	CAFile                 string
 	Timeout                time.Duration // of one request
-	// SwitchToIPMI asks for the driver ipmi after inspection.
-	SwitchToIPMI bool
+	// SwitchToIPMI asks for the driver ipmi after inspection; SwitchPlatforms for
+	// platforms alone, by the names of Intent.PlatformNames.
+	SwitchToIPMI    bool
+	SwitchPlatforms []string
 }
 
 // DHCPSettings is the DHCP server of the site.

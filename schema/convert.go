@@ -103,7 +103,7 @@ func (r *reporter) ironicSettings(b *rawBlock) plan.IronicSettings {
 		CleaningDeadline: get[time.Duration](b, "cleaning_deadline"), InspectDeadline: get[time.Duration](b, "inspection_deadline"),
 		LockMaxWait: get[time.Duration](lock, "max_wait"), LockBackoffMin: backoff[0], LockBackoffMax: backoff[1],
 		Attempts: get[int](b, "attempts"), CAFile: get[string](b, "ca_file"), Timeout: get[time.Duration](b, "timeout"),
-		SwitchToIPMI: get[bool](b, "switch_to_ipmi_after_inspection"),
+		SwitchToIPMI: get[bool](b, "switch_to_ipmi_after_inspection"), SwitchPlatforms: get[[]string](b, "switch_to_ipmi_platforms"),
 	}
 	r.exactlyOne(b, "cloud", "endpoint")
 	r.checkDurations(b, &s)

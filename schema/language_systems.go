@@ -33,6 +33,8 @@ func ironicBlock() *block {
 			caFile(), timeout("60s"),
 			{name: "switch_to_ipmi_after_inspection", typ: boolType, fallback: "false", example: "true", since: version01,
 				doc: "Change the driver of unowned nodes from redfish or idrac to ipmi after inspection.", effect: "ironic.driver"},
+			{name: "switch_to_ipmi_platforms", typ: textListType, check: isPlatformClass, fallbackDoc: "none", example: `["LENOVOHG635NV2"]`, since: version01,
+				doc: "The same for these platforms alone: manufacturer and model as in platform classes, or whole platform classes.", effect: "ironic.driver"},
 		},
 		blocks: []*block{{
 			name: "node_lock", since: version01,

@@ -105,7 +105,7 @@ func TestSite(t *testing.T) {
 		Ironics: []plan.IronicSettings{{
 			Name: "baremetal", Endpoint: "http://ironic.example.net:6385", DeviceClasses: []string{"COMPUTE_GPU"}, EnrolProject: "2f3c", SchedulerTrait: "HW_ARCH_X86_64",
 			CleaningDeadline: 2 * time.Hour, InspectDeadline: 30 * time.Minute, LockMaxWait: 5 * time.Minute, LockBackoffMin: time.Second, LockBackoffMax: 20 * time.Second,
-			Attempts: 2, CAFile: "ironic.pem", Timeout: 20 * time.Second, SwitchToIPMI: true,
+			Attempts: 2, CAFile: "ironic.pem", Timeout: 20 * time.Second, SwitchToIPMI: true, SwitchPlatforms: []string{"LENOVOHG635NV2", "H200_DELLPOWEREDGEXE9680_IB_01"},
 		}, {
 			Name: "cpu", Cloud: "lon14", Clouds: plan.SecretRef{Item: "openstack", Field: "clouds_yaml"}, SecureFile: "secure.yaml", DeviceClasses: []string{"COMPUTE_CPU"},
 			CleaningDeadline: 3 * time.Hour, InspectDeadline: time.Hour, LockMaxWait: 15 * time.Minute, LockBackoffMin: 10 * time.Second, LockBackoffMax: time.Minute,

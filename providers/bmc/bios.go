@@ -61,30 +61,15 @@ func biosKind() plan.Kind {
 func biosOf(t *plan.Target) (map[string]any, []string) {
 	out := map[string]any{}
 	var places []string
-	deviceType := platformType(t.Intent.Manufacturer + t.Intent.Model)
-	whole := ""
-	if t.Intent.PlatformClass != nil {
-		whole = *t.Intent.PlatformClass
-	}
-	for _, class := range []string{deviceType, whole} {
+	for _, class := range t.Intent.PlatformNames() {
 		for _, b := range t.Site.BMC.BIOS {
-			if class != "" && b.Class == class {
+			if b.Class == class {
 				maps.Copy(out, b.Attributes)
 				places = append(places, t.Site.Set["bmc.bios."+b.Class+".attributes"])
 			}
 		}
 	}
 	return out, places
-}
-
-// platformType is DEVICETYPE of a platform class: letters and digits, upper case.
-func platformType(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return -1
-	}, strings.ToUpper(s))
 }
 
 func decideBIOS(d plan.Decision) plan.Verdict {

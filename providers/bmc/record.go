@@ -118,13 +118,13 @@ func recordScope(settings plan.BMCSettings, t *plan.Target) *plan.Scope {
 	settings.Security = &plan.SecuritySettings{HTTP: &yes, SSH: &yes, Telnet: &yes, VNC: &yes, SSDP: &yes, HostInterface: &yes, SNMP: "v3", MinTLSVersion: "1.2", LockoutAttempts: &five, LockoutDuration: time.Minute}
 	vendor := &plan.VendorSettings{VirtualMedia: &yes, FirmwareRollback: &yes, Lockdown: &yes, IPBlocking: &yes}
 	settings.IDRAC, settings.XCC, settings.AMI, settings.Supermicro = vendor, vendor, vendor, vendor
-	settings.BIOS = []plan.BIOSSettings{{Class: platformType(t.Intent.Manufacturer + t.Intent.Model), Attributes: map[string]any{"BootMode": "Uefi"}}}
+	settings.BIOS = []plan.BIOSSettings{{Class: plan.DeviceType(t.Intent.Manufacturer + t.Intent.Model), Attributes: map[string]any{"BootMode": "Uefi"}}}
 	site := &plan.Site{Name: t.Site.Name, ConfigureBMC: true, ConfigureDHCP: true, DHCP: &plan.DHCPSettings{}, BMC: &settings}
 	intent := *t.Intent
 	intent.Serial = ""
 	if intent.Manufacturer+intent.Model == "" {
 		intent.Manufacturer = "Any"
-		settings.BIOS[0].Class = platformType(intent.Manufacturer)
+		settings.BIOS[0].Class = plan.DeviceType(intent.Manufacturer)
 	}
 	if len(intent.Frontend) == 0 {
 		intent.Frontend = []plan.FrontendNIC{{Name: "any", MAC: plan.MAC{0x02}}}

@@ -260,6 +260,14 @@ func (c *Client) runCheck(ctx context.Context, r run) plan.Result {
 		if inv, f = r.service.recent(ctx, n); f != nil {
 			return plan.Failed(f)
 		}
+		if inv != nil && r.step.Address.Key == keyPXE {
+			// The inspection may have changed the ports.
+			own := *inv
+			if f := r.service.readPXE(ctx, n, &own); f != nil {
+				return plan.Failed(f)
+			}
+			inv = &own
+		}
 	}
 	return plan.Verified(newJudge(r.target, inv).check(plan.Resource{Address: r.step.Address, Want: r.step.After, From: r.step.From}))
 }

@@ -45,6 +45,9 @@ import (
 // 1.82 is offered by every release since 2023.1.
 const apiVersion = "1.82"
 
+// minorVersion is the second number of apiVersion.
+const minorVersion = 82
+
 const defaultTimeout = 60 * time.Second
 
 // Credentials gives each device's own BMC credential. Ironic never gets another.

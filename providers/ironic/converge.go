@@ -209,24 +209,33 @@ func (c *Client) runRootDevice(ctx context.Context, r run) plan.Result {
 }
 
 // driverKind switches a node to ipmi after its inspection, where the site asks
-// for it: unowned, manageable, redfish or idrac (reference, phase 6).
+// for it, as a whole or for the device's platform: unowned, manageable, redfish or
+// idrac (reference, phase 6).
 func driverKind() plan.Kind {
 	return plan.Kind{
 		Name:  "ironic.driver",
 		Phase: plan.PhaseClean,
 		First: true,
 		Want: func(t *plan.Target) []plan.Resource {
-			if !enrols(t) || !t.Ironic.SwitchToIPMI {
+			if !enrols(t) || !t.SwitchesToIPMI() {
 				return nil
 			}
 			return []plan.Resource{{
 				Address: t.Address(systemIronic, kindDriver, ""), Want: plan.Obj(map[string]plan.Value{"driver": plan.Str("ipmi")}),
-				From: []string{"switch_to_ipmi_after_inspection of ironic " + t.Ironic.Name}, Effects: []plan.Effect{plan.EffectCredential}, Sensitive: true,
+				From: []string{switchedBy(t) + " of ironic " + t.Ironic.Name}, Effects: []plan.Effect{plan.EffectCredential}, Sensitive: true,
 			}}
 		},
 		Decide: decideDriver,
 		Doc:    "the driver is ipmi after inspection, where the site asks for it",
 	}
+}
+
+// switchedBy names the attribute that asks for the switch.
+func switchedBy(t *plan.Target) string {
+	if t.Ironic.SwitchToIPMI {
+		return "switch_to_ipmi_after_inspection"
+	}
+	return "switch_to_ipmi_platforms"
 }
 
 func decideDriver(d plan.Decision) plan.Verdict {

@@ -170,8 +170,36 @@ func TestRootDeviceIsKept(t *testing.T) {
 // The driver is switched between verification and cleaning, with the credential
 // of the new one; a node that was switched is not looked at again.
 func TestDriverSwitch(t *testing.T) {
-	l := newLab(t, 1)
-	l.scope.Site.Ironics[0].SwitchToIPMI = true
+	whole := "B200_EXAMPLEG2_IB_01"
+	for name, c := range map[string]struct {
+		site      bool
+		platforms []string
+		class     *string
+		switches  bool
+	}{
+		"site":        {true, nil, nil, true},
+		"platform":    {false, []string{"OTHERG1", "EXAMPLEG2"}, nil, true},
+		"whole class": {false, []string{whole}, &whole, true},
+		"another":     {false, []string{"OTHERG1", whole}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 1, func(target *plan.Target) {
+				target.Intent.Manufacturer, target.Intent.Model, target.Intent.PlatformClass = "Example", "G-2", c.class
+			})
+			l.scope.Site.Ironics[0].SwitchToIPMI, l.scope.Site.Ironics[0].SwitchPlatforms = c.site, c.platforms
+			if c.switches {
+				l.switchesDriver(t)
+			} else if faults := l.apply(l.plan()); len(faults) != 0 {
+				t.Error(faults)
+			} else if n, _ := l.sim.Node("gpu-001"); n.Driver != "redfish" {
+				t.Errorf("the driver is %s", n.Driver)
+			}
+		})
+	}
+}
+
+func (l *lab) switchesDriver(t *testing.T) {
+	t.Helper()
 	p := l.plan()
 	at := map[string]int{}
 	for n, s := range p.Steps {

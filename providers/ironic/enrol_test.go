@@ -18,7 +18,7 @@ func TestEnrolFreshDevice(t *testing.T) {
 	p := l.plan()
 	want := []string{
 		"create ironic.node", "create ironic.port[eth0]", "create ironic.port[eth1]", "transition ironic.provision[manage]", "transition ironic.provision[inspect]",
-		"verify check.inspection[carrier]", "verify check.lldp[eth0]", "verify check.lldp[eth1]", "transition ironic.provision[provide]", "update ironic.power",
+		"verify check.inspection[carrier]", "verify check.inspection[pxe_port]", "verify check.lldp[eth0]", "verify check.lldp[eth1]", "transition ironic.provision[provide]", "update ironic.power",
 	}
 	if diff := cmp.Diff(want, shown(p)); diff != "" {
 		t.Fatalf("plan (-want +got):\n%s\n%v", diff, p.Diagnostics)
@@ -186,7 +186,7 @@ func (e errText) Error() string { return string(e) }
 // What a plan says about a node in each state that is not owned.
 func TestPlanByState(t *testing.T) {
 	clean := []string{"[transition ironic.provision[manage]: not_supported]", "[transition ironic.provision[provide]: not_supported]"}
-	verifies := []string{"verify check.inspection[carrier]", "verify check.lldp[eth0]", "verify check.lldp[eth1]"}
+	verifies := []string{"verify check.inspection[carrier]", "verify check.inspection[pxe_port]", "verify check.lldp[eth0]", "verify check.lldp[eth1]"}
 	all := func(parts ...[]string) (out []string) {
 		for _, p := range parts {
 			out = append(out, p...)

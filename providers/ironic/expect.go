@@ -22,6 +22,7 @@ type expectations struct {
 	GPUs                      *int
 	GPUDevices                []string // VENDOR:PRODUCT
 	nics                      []plan.FrontendNIC
+	provisioning              *plan.FrontendNIC // nil: the record has none
 	skipCables                bool
 	portNames, switchNames    map[string][]string // by the switch's platform: what does not count
 }
@@ -41,6 +42,9 @@ func expected(t *plan.Target) expectations {
 		GPUs: count(doc, "gpus"), GPUDevices: texts(doc, "gpu_devices"),
 		nics: frontend(t), skipCables: t.Intent.Ironic.SkipCableVerification,
 		portNames: t.Site.Verification.PortNames, switchNames: t.Site.Verification.SwitchNames,
+	}
+	if nic, ok := t.Intent.ProvisioningNIC(); ok && !nic.MAC.IsZero() {
+		e.provisioning = &nic
 	}
 	e.Architecture, _ = cpu["architecture"].(string)
 	e.NICLink, _ = nics["link"].(bool)

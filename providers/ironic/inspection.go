@@ -78,6 +78,7 @@ func inspectionChecks() []inspectionCheck {
 	}
 	return []inspectionCheck{
 		{keyCarrier, "", expectCarrier, func(e expectations, inv *inventory) finding { return carrier(e.nics, inv) }},
+		{keyPXE, "", expectPXE, func(e expectations, inv *inventory) finding { return pxePort(*e.provisioning, inv) }},
 		{"cpu_cores", "cpu.cores", number(func(e expectations) *int { return e.Cores }), func(e expectations, inv *inventory) finding { return cpuCores(*e.Cores, inv) }},
 		{"cpu_sockets", "cpu.sockets", number(func(e expectations) *int { return e.Sockets }), func(e expectations, inv *inventory) finding { return cpuSockets(*e.Sockets, inv) }},
 		{"cpu_architecture", "cpu.architecture", func(e expectations) string { return e.Architecture }, func(e expectations, inv *inventory) finding { return cpuArchitecture(e.Architecture, inv) }},

@@ -108,7 +108,7 @@ func TestInspectionChecks(t *testing.T) {
 		reached[c.key] = true
 	}
 	for _, c := range inspectionChecks() {
-		if c.key != keyCarrier && !reached[c.key] {
+		if c.key != keyCarrier && c.key != keyPXE && !reached[c.key] { // those have tests of their own
 			t.Errorf("no case for %s", c.key)
 		}
 	}
@@ -279,6 +279,21 @@ func BenchmarkVerify(b *testing.B) {
 				b.Fatal(err)
 			}
 			judgeAll(target, inv)
+		}
+	}
+}
+
+func TestPXEPort(t *testing.T) {
+	nic := plan.FrontendNIC{Name: "eth0", MAC: plan.MAC{2, 0, 0, 0, 0, 1}}
+	for _, c := range []struct {
+		pxe     []string
+		verdict plan.CheckVerdict
+	}{
+		{nil, plan.CheckSkipped}, {[]string{}, plan.CheckFail}, {[]string{"02:00:00:00:00:01"}, plan.CheckPass},
+		{[]string{"02:00:00:00:00:02"}, plan.CheckFail}, {[]string{"02:00:00:00:00:01", "02:00:00:00:00:02"}, plan.CheckFail},
+	} {
+		if f := pxePort(nic, &inventory{pxe: c.pxe}); f.verdict != c.verdict || f.observed == "" {
+			t.Errorf("%v: %+v", c.pxe, f)
 		}
 	}
 }

@@ -21,6 +21,7 @@ type inventory struct {
 	Plugin   pluginData `json:"plugin_data"`
 
 	byMAC map[plan.MAC][]int // places in Hardware.Interfaces
+	pxe   []string           // MAC addresses of the node's ports with PXE; nil: not asked
 }
 
 type hardware struct {

@@ -77,7 +77,7 @@ func decideNode(d plan.Decision) plan.Verdict {
 	case plan.Unreachable, plan.Unreadable, plan.Unsupported:
 		return unreadable(d)
 	}
-	if d.Target.Ironic.SwitchToIPMI && ipmi(plan.Text(d.Live.Value, "driver")) {
+	if d.Target.SwitchesToIPMI() && ipmi(plan.Text(d.Live.Value, "driver")) {
 		// What the switch changed is no difference.
 		d.Resource.Want = switched(d.Resource.Want)
 	}

@@ -115,14 +115,16 @@ func decidePort(d plan.Decision) plan.Verdict {
 		if settled(d) {
 			return kept(d, plan.Null, "the node has no port for this NIC; the node is "+string(d.Owner.State)+" and stays as it is")
 		}
+		if !legal(fieldPort, then(d)) && then(d) != absent {
+			return later(d, "ports")
+		}
 		return plan.Compare(d)
 	case plan.Unreachable, plan.Unreadable, plan.Unsupported:
 		return unreadable(d)
 	case plan.Present:
 	}
 	link := plan.Attr(d.Resource.Want, "local_link_connection")
-	repairable := d.Owner.State == plan.StateEnroll || d.Owner.State == plan.StateManageable
-	if !link.IsNull() && plan.Attr(d.Live.Value, "local_link_connection").IsNull() && repairable && !settled(d) {
+	if !link.IsNull() && plan.Attr(d.Live.Value, "local_link_connection").IsNull() && legal(fieldLink, d.Owner.State) && !settled(d) {
 		return plan.Verdict{Step: &plan.Step{
 			Action: plan.ActionUpdate, Reason: plan.ReasonDiffers, Because: []string{"local_link_connection"},
 			Before: plan.Obj(map[string]plan.Value{"local_link_connection": plan.Null}),

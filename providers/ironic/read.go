@@ -94,6 +94,7 @@ func presence(f *plan.Fault) plan.Presence {
 // look reads what the resources need.
 func (c *Client) look(ctx context.Context, s *service, sc *plan.Scope, resources []plan.Resource) (*view, *plan.Fault) {
 	needs := map[string]bool{} // kinds
+	pxe := map[string]bool{}   // devices whose ports are checked
 	inventories := map[string]bool{}
 	var devices []string
 	known := map[string]bool{}
@@ -102,6 +103,9 @@ func (c *Client) look(ctx context.Context, s *service, sc *plan.Scope, resources
 		needs[a.Kind] = true
 		if a.System == systemCheck || (a.Kind == kindProvision && a.Key == keyInspect) {
 			inventories[a.Device] = true
+		}
+		if a.Kind == kindInspection && a.Key == keyPXE {
+			pxe[a.Device] = true
 		}
 		if !known[a.Device] {
 			known[a.Device] = true
@@ -117,7 +121,7 @@ func (c *Client) look(ctx context.Context, s *service, sc *plan.Scope, resources
 		_, password, err := c.credentials.Credential(ctx, device)
 		return password.Version, plan.AsFault(err)
 	}
-	if needs[kindNode] || needs[kindPort] {
+	if needs[kindNode] || needs[kindPort] || len(pxe) > 0 {
 		v.readPorts(ctx, s, sc, devices)
 	}
 	if needs[kindNode] {
@@ -127,6 +131,7 @@ func (c *Client) look(ctx context.Context, s *service, sc *plan.Scope, resources
 		v.readPortgroups(ctx, s, sc, devices)
 	}
 	v.readInventories(ctx, s, devices, inventories)
+	v.addPXE(pxe)
 	return v, nil
 }
 
@@ -276,6 +281,19 @@ func (v *view) readInventories(ctx context.Context, s *service, devices []string
 	_ = group.Wait() // faults are kept per device
 }
 
+// addPXE tells the inventories which ports have PXE.
+func (v *view) addPXE(devices map[string]bool) {
+	byNode := map[string][]*port{}
+	for _, p := range v.ports {
+		byNode[p.NodeUUID] = append(byNode[p.NodeUUID], p)
+	}
+	for device := range devices {
+		if i := v.inventories[device]; i.inventory != nil && v.portFault == nil {
+			i.inventory.pxe = pxeOf(v.nodes[device], byNode[v.nodes[device].UUID])
+		}
+	}
+}
+
 // live answers one resource.
 func (v *view) live(t *plan.Target, r plan.Resource) plan.Live {
 	n := v.nodes[t.Name()]
@@ -335,6 +353,8 @@ func (v *view) live(t *plan.Target, r plan.Resource) plan.Live {
 		return plan.LiveValue(liveInspection(n, i.inventory, plan.Text(r.Want, "inventory")))
 	case i.inventory == nil:
 		return plan.LiveAbsent()
+	case r.Address.Kind == kindInspection && r.Address.Key == keyPXE && v.portFault != nil:
+		return plan.LiveFault(presence(v.portFault), v.portFault)
 	case r.Address.System == systemCheck:
 		return plan.LiveValue(liveCheck(newJudge(t, i.inventory).find(r.Address)))
 	}

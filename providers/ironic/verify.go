@@ -2,6 +2,7 @@ package ironic
 
 import (
 	"context"
+	"net/url"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -41,6 +42,10 @@ func (c *Client) Verify(ctx context.Context, sc *plan.Scope) []Verification {
 	for name, devices := range byIronic(sc.Targets) {
 		wg.Go(func() {
 			found, _, f := c.find(ctx, name, devices)
+			var ports map[string][]*port
+			if f == nil {
+				ports, f = c.portsOf(ctx, name, devices, found)
+			}
 			var group errgroup.Group
 			group.SetLimit(c.opt.AtOnce)
 			for _, device := range devices {
@@ -51,7 +56,7 @@ func (c *Client) Verify(ctx context.Context, sc *plan.Scope) []Verification {
 					v.Fault = f
 				default:
 					group.Go(func() error {
-						c.verify(ctx, t, found[device], v)
+						c.verify(ctx, t, found[device], ports, v)
 						return nil
 					})
 				}
@@ -63,8 +68,30 @@ func (c *Client) Verify(ctx context.Context, sc *plan.Scope) []Verification {
 	return out
 }
 
+// portsOf are the ports of nodes that have any to check, by node UUID: one request,
+// of all nodes when there are several.
+func (c *Client) portsOf(ctx context.Context, ironic string, devices []string, found map[string]*node) (map[string][]*port, *plan.Fault) {
+	s, f := c.service(ironic)
+	if f != nil {
+		return nil, f
+	}
+	filter := ""
+	if len(devices) == 1 {
+		if found[devices[0]] == nil {
+			return nil, nil
+		}
+		filter = "node=" + url.QueryEscape(found[devices[0]].UUID)
+	}
+	ports, f := s.ports(ctx, filter)
+	out := map[string][]*port{}
+	for _, p := range ports {
+		out[p.NodeUUID] = append(out[p.NodeUUID], p)
+	}
+	return out, f
+}
+
 // verify fills in the answer for one device.
-func (c *Client) verify(ctx context.Context, t *plan.Target, n *node, v *Verification) {
+func (c *Client) verify(ctx context.Context, t *plan.Target, n *node, ports map[string][]*port, v *Verification) {
 	var inv *inventory
 	if n != nil {
 		v.State, v.Inspected = n.ProvisionState, n.InspectionFinishedAt
@@ -75,6 +102,9 @@ func (c *Client) verify(ctx context.Context, t *plan.Target, n *node, v *Verific
 		if f != nil {
 			v.Fault = f
 			return
+		}
+		if inv != nil {
+			inv.pxe = pxeOf(n, ports[n.UUID])
 		}
 	}
 	v.Checks = judgeAll(t, inv)

@@ -20,8 +20,8 @@ func TestVerify(t *testing.T) {
 	l.scope.Targets[2].Intent.Faults = []*plan.Fault{plan.NewFault(plan.CodeIntentIncomplete, "a gap")}
 	before := l.client.Requests()
 	got := l.client.Verify(t.Context(), l.scope)
-	if n := l.client.Requests() - before; n != 3 || l.mutating() != 0 {
-		t.Errorf("%d requests, %d of them write; want 3 that read", n, l.mutating())
+	if n := l.client.Requests() - before; n != 4 || l.mutating() != 0 {
+		t.Errorf("%d requests, %d of them write; want 4 that read", n, l.mutating())
 	}
 	var cables []cabling.Cable
 	verdicts := map[string]plan.CheckVerdict{}
@@ -33,6 +33,7 @@ func TestVerify(t *testing.T) {
 	}
 	for check, want := range map[string]plan.CheckVerdict{
 		"gpu-001 check.inspection[carrier]": plan.CheckPass, "gpu-001 check.lldp[eth0]": plan.CheckFail, "gpu-001 check.lldp[eth1]": plan.CheckPass,
+		"gpu-001 check.inspection[pxe_port]": plan.CheckPass, "gpu-004 check.inspection[pxe_port]": plan.CheckUnknown,
 		"gpu-002 check.lldp[eth0]": plan.CheckFail, "gpu-004 check.lldp[eth0]": plan.CheckUnknown,
 	} {
 		if verdicts[check] != want {

@@ -52,6 +52,7 @@ site "lon14" {
     ca_file             = "ironic.pem"
     timeout             = "20s"
     switch_to_ipmi_after_inspection = true
+    switch_to_ipmi_platforms        = ["LENOVOHG635NV2", "H200_DELLPOWEREDGEXE9680_IB_01"]
     node_lock {
       max_wait = "5m"
       backoff  = ["1s", "20s"]

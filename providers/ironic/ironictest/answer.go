@@ -68,6 +68,11 @@ func wrapped(status int, message string) answer {
 
 func notFoundPath() answer { return routing(http.StatusNotFound, "Not Found", "") }
 
+// tooNew is the answer to a field or parameter that the asked version does not have.
+func tooNew() answer {
+	return fault(http.StatusNotAcceptable, "Request not acceptable.")
+}
+
 func notAllowed() answer { return routing(http.StatusMethodNotAllowed, "Method Not Allowed", "") }
 
 func locked(n *simNode) answer {

@@ -40,6 +40,9 @@ func (r *request) trait(n *simNode, name string) answer {
 
 // raid sets the RAID target. Ironic takes it in every state that has no lock.
 func (r *request) raid(n *simNode) answer {
+	if r.version < since("target_raid_config") {
+		return tooNew()
+	}
 	var config map[string]any
 	if err := json.Unmarshal(r.body, &config); err != nil || config == nil {
 		return fault(http.StatusBadRequest, "RAID config validation error: None is not of type 'object'")

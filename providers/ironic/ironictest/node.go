@@ -29,6 +29,7 @@ type simNode struct {
 	history   []map[string]any
 	events    []event // in the order of time
 	failClean string
+	losePXE   bool
 	verbs     []string // that were accepted, in order
 }
 
@@ -150,6 +151,8 @@ func since(field string) int {
 		return 7
 	case "raid_config", "target_raid_config":
 		return 12
+	case "pxe_enabled", "local_link_connection":
+		return 19
 	case "network_interface":
 		return 20
 	case "resource_class":
@@ -158,6 +161,10 @@ func since(field string) int {
 		return 33
 	case "traits":
 		return 37
+	case "portgroup_uuid":
+		return 24
+	case "physical_network":
+		return 34
 	case "rescue_interface":
 		return 38
 	case "bios_interface":

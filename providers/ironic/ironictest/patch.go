@@ -32,6 +32,11 @@ func (r *request) patch(fields map[string]any, allowed []string) (map[string]any
 			return refuse(fault(http.StatusBadRequest, "Cannot patch /%s. Only the following can be updated: %s", top, strings.Join(allowed, ", ")))
 		}
 	}
+	for _, op := range ops {
+		if since(strings.Split(strings.Trim(op.Path, "/"), "/")[0]) > r.version {
+			return refuse(tooNew())
+		}
+	}
 	next := clone(fields)
 	for _, op := range ops {
 		var value any
@@ -97,6 +102,9 @@ func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
 // patchNode applies the gates of Ironic's API in their order: the state, the
 // lock, then the single fields.
 func (r *request) patchNode(n *simNode) answer {
+	if r.version < 45 && r.URL.Query().Has("reset_interfaces") {
+		return tooNew()
+	}
 	next, refused := r.patch(n.fields, patchable())
 	if refused != nil {
 		return *refused
@@ -115,7 +123,11 @@ func (r *request) patchNode(n *simNode) answer {
 	if refused := r.switchDriver(n, next); refused != nil {
 		return *refused
 	}
+	switched := !equal(n.fields["driver"], next["driver"])
 	for k, v := range next {
+		if switched && strings.HasSuffix(k, "_interface") {
+			continue // what a new driver resets is judged by no state
+		}
 		if equal(n.fields[k], v) || (k != "resource_class" && !strings.HasSuffix(k, "_interface")) || (k == "resource_class" && n.fields[k] == nil) {
 			continue
 		}

@@ -154,6 +154,12 @@ func (r *request) address(sh shape, body map[string]any, required bool) (string,
 }
 
 func (r *request) newPort(body map[string]any) (*object, *answer) {
+	for k := range body {
+		if since(k) > r.version {
+			a := tooNew()
+			return nil, &a
+		}
+	}
 	n, refused := r.parent("port", body)
 	if refused != nil {
 		return nil, refused

@@ -119,6 +119,15 @@ func (s *Server) FailCleaning(node, text string) {
 	s.must(node).failClean = text
 }
 
+// LosePXE lets the node's inspections do what Ironic's default [inspector]
+// update_pxe_enabled does when the ramdisk booted from virtual media: no port has
+// PXE any more. It panics when there is no such node.
+func (s *Server) LosePXE(node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.must(node).losePXE = true
+}
+
 // Verbs are the provision verbs that a node accepted, in order.
 func (s *Server) Verbs(node string) []string {
 	s.mu.Lock()

@@ -248,6 +248,9 @@ func (r *request) routeNodes() answer {
 		return fault(http.StatusNotFound, "Node %s could not be found.", r.path[1])
 	}
 	if len(r.path) == 4 && r.path[2] == "traits" {
+		if r.version < since("traits") {
+			return notAllowed()
+		}
 		return r.trait(n, r.path[3])
 	}
 	switch rest := strings.Join(r.path[2:], "/"); rest {

@@ -161,6 +161,13 @@ func (s *Server) inspect(n *simNode, now time.Time) {
 func (s *Server) inspectionDone(n *simNode, at time.Time) {
 	n.set("inspection_started_at", nil)
 	n.set("inspection_finished_at", stamp(at))
+	if n.losePXE {
+		for _, p := range s.ports {
+			if p.text("node_uuid") == n.uuid() {
+				p.fields["pxe_enabled"] = false
+			}
+		}
+	}
 	if s.options.PowerOffAfterInspection {
 		s.setPower(n, "power off")
 	}
