@@ -52,5 +52,10 @@ const (
 	StepInDoubt StepState = "in doubt" // cancelled while a request was in flight
 )
 
+// StepStates lists them.
+func StepStates() []StepState {
+	return []StepState{StepDone, StepAlready, StepFailed, StepSkipped, StepBlocked, StepNotRun, StepLeft, StepInDoubt}
+}
+
 // OK reports whether what needs the step may go on.
 func (s StepState) OK() bool { return s == StepDone || s == StepAlready }

@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"github.com/enroll-dev/enroll/cmd/enroll/lab"
+	"github.com/enroll-dev/enroll/cmd/enroll/view"
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/plan/apply"
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
@@ -204,7 +207,15 @@ func (e *estate) stream(args ...string) ran {
 	if err != nil && !os.IsNotExist(err) {
 		e.t.Fatal(err)
 	}
+	lines := lineSchema(e.t)
 	for line := range strings.Lines(string(raw)) {
+		document, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		if err := lines.Validate(document); err != nil {
+			e.t.Errorf("%v\n%.600s", err, line)
+		}
 		var ev streamEvent
 		if err := json.Unmarshal([]byte(line), &ev); err != nil {
 			e.t.Fatalf("%v in %s", err, line)
@@ -216,6 +227,35 @@ func (e *estate) stream(args ...string) ran {
 	}
 	return r
 }
+
+// lineSchema is what enroll schema --events says, without the members that later
+// versions may add.
+func lineSchema(t testing.TB) *jsonschema.Schema {
+	t.Helper()
+	schema, err := compiledLines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+var compiledLines = sync.OnceValues(func() (*jsonschema.Schema, error) { //nolint:gochecknoglobals // compiled once for all tests
+	raw, err := view.StreamSchema(version)
+	if err != nil {
+		return nil, err
+	}
+	published, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	closeObjects(published)
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource("urn:enroll:events:1", published); err != nil {
+		return nil, err
+	}
+	return c.Compile("urn:enroll:events:1")
+})
 
 // faults are those of the report, each once.
 func (r ran) faults() []*plan.Fault {
@@ -410,5 +450,24 @@ func TestVirtualTime(t *testing.T) {
 				t.Errorf("two runs differ: %v %v\n%s", effects[0], effects[1], d)
 			}
 		})
+	}
+}
+
+// The published schema refuses what no stream has.
+func TestLinesThatNoStreamHas(t *testing.T) {
+	for _, line := range []string{
+		`{"seq":1,"time":"2026-11-30T10:00:00Z","elapsed":0,"kind":"explode"}`,
+		`{"seq":0,"time":"2026-11-30T10:00:00Z","elapsed":0,"kind":"stop","text":"x"}`,
+		`{"seq":1,"time":"2026-11-30T10:00:00Z","elapsed":0,"kind":"end","step":"s1","address":"a/b/c.d"}`,
+		`{"seq":1,"time":"2026-11-30T10:00:00Z","elapsed":0,"kind":"end","step":"s1","address":"a/b/c.d","state":"lost"}`,
+		`{"seq":1,"time":"2026-11-30T10:00:00Z","elapsed":0,"kind":"plan","plan":{}}`,
+	} {
+		document, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lineSchema(t).Validate(document) == nil {
+			t.Errorf("taken: %s", line)
+		}
 	}
 }
