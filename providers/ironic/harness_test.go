@@ -61,8 +61,12 @@ type lab struct {
 	verify                   error
 	// wait lets time pass: the clock of the simulator, or the real one.
 	wait func(time.Duration)
+	// patience is how many exchanges a step may take.
+	patience int
 	// links is what the BMCs tell; nil: nobody watches.
 	links ironic.Links
+	// before is called before each request, while nothing is locked; nil: not.
+	before func(*http.Request)
 }
 
 type credentials struct{}
@@ -85,10 +89,15 @@ func newLabWith(t *testing.T, devices int, d ironictest.Durations, change ...fun
 	t.Helper()
 	// Longer than the first pause: a look meets the final state with the lock held.
 	d.Release = 400 * time.Millisecond
-	l := &lab{t: t, clock: &clock{now: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)}, cabling: map[string]string{}, silent: map[string]bool{}, dark: map[string]bool{}, unreported: map[string]bool{}}
+	l := &lab{t: t, patience: 5000, clock: &clock{now: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)}, cabling: map[string]string{}, silent: map[string]bool{}, dark: map[string]bool{}, unreported: map[string]bool{}}
 	l.wait = l.clock.Advance
 	l.sim = ironictest.New(ironictest.Options{
 		Now: l.clock.Now, Inventory: l.inventory, Durations: d,
+		Before: func(r *http.Request) {
+			if l.before != nil {
+				l.before(r)
+			}
+		},
 		Verify: func(info map[string]any) error {
 			if info["redfish_password"] != password {
 				return fmt.Errorf("HTTP 401 for %v", info["redfish_address"])
@@ -207,11 +216,6 @@ func (l *lab) step(s *plan.Step) *plan.Fault {
 	ctx := l.t.Context()
 	resource := []plan.Resource{{Address: s.Address, Want: s.After}}
 	if s.Action.Mutates() {
-		if o := l.client.Ownership(ctx, l.scope)[s.Address.Device]; o.Unknown != nil {
-			return o.Unknown
-		} else if o.Owned {
-			return plan.NewFault(plan.CodeNodeOwned, "%s", o.Reason)
-		}
 		live := l.client.Read(ctx, l.scope, resource)[s.Address]
 		if live.Fault != nil {
 			return live.Fault
@@ -226,10 +230,15 @@ func (l *lab) step(s *plan.Step) *plan.Fault {
 		if !s.BeforeUnknown && plan.Fingerprint(now) != s.Guard {
 			return plan.NewFault(plan.CodePlanStale, "%s: %s is not %s", s.Address, plan.ToJSON(now), plan.ToJSON(s.Before))
 		}
+		if o := l.client.Ownership(ctx, l.scope)[s.Address.Device]; o.Unknown != nil {
+			return o.Unknown
+		} else if o.Owned {
+			return plan.NewFault(plan.CodeNodeOwned, "%s", o.Reason)
+		}
 	}
 	var memo plan.Memo
 	var owes *plan.Obligation
-	for range 5000 {
+	for range l.patience {
 		r := l.client.Run(ctx, l.scope, s, memo)
 		if r.Opens != nil {
 			r.Opens.Address = s.Address
@@ -245,7 +254,8 @@ func (l *lab) step(s *plan.Step) *plan.Fault {
 			continue
 		case plan.OutcomeFailed:
 			if owes != nil {
-				if back := l.client.Restore(ctx, l.scope, *owes); back.Outcome == plan.OutcomeFailed {
+				// On a node that somebody claimed meanwhile not even that is put back.
+				if back := l.client.Restore(ctx, l.scope, *owes); back.Outcome == plan.OutcomeFailed && back.Fault.Code != plan.CodeNodeOwned {
 					l.t.Errorf("not put back: %v", back.Fault)
 				}
 			}

@@ -72,7 +72,7 @@ func realLab(t *testing.T, driver string) (*lab, string, ironictest.NodeView) {
 	for n := range i.Frontend {
 		i.Frontend[n].MAC = plan.MAC{2, byte(unique >> 24), byte(unique >> 16), byte(unique >> 8), byte(unique), byte(n)}
 	}
-	l := &lab{t: t, scope: &plan.Scope{Site: site, Targets: []*plan.Target{target}}, cabling: map[string]string{}, wait: time.Sleep}
+	l := &lab{t: t, patience: 500, scope: &plan.Scope{Site: site, Targets: []*plan.Target{target}}, cabling: map[string]string{}, wait: time.Sleep}
 	view := ironictest.NodeView{}
 	for _, nic := range i.Frontend {
 		view.MACs = append(view.MACs, nic.MAC.String())

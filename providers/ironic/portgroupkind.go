@@ -101,7 +101,7 @@ func (c *Client) runPortgroup(ctx context.Context, r run) plan.Result {
 		"properties": plan.ToJSON(plan.Attr(r.step.After, "properties")),
 	}
 	if _, f := r.service.call(ctx, http.MethodPost, "portgroups", body, nil); f != nil {
-		return plan.Failed(f.With("node", n.Name))
+		return plan.Failed(r.service.refused(ctx, n, f))
 	}
 	return plan.Done()
 }

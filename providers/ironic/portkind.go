@@ -136,15 +136,10 @@ func decidePort(d plan.Decision) plan.Verdict {
 
 // runPort creates a port, or adds the missing link to one.
 func (c *Client) runPort(ctx context.Context, r run) plan.Result {
-	n, f := r.unowned(ctx)
-	if f != nil {
-		return plan.Failed(f)
-	}
 	if r.step.Action == plan.ActionUpdate {
-		return r.addLink(ctx, n)
+		return r.addLink(ctx)
 	}
 	body := map[string]any{
-		"node_uuid":   n.UUID,
 		"address":     plan.Text(r.step.After, "address"),
 		"pxe_enabled": plan.Attr(r.step.After, "pxe_enabled").True(),
 	}
@@ -152,22 +147,27 @@ func (c *Client) runPort(ctx context.Context, r run) plan.Result {
 		body["local_link_connection"] = plan.ToJSON(link)
 	}
 	if plan.HasAttr(r.step.After, "portgroup_uuid") {
-		groups, f := r.service.portgroups(ctx, "node="+url.QueryEscape(n.UUID))
+		groups, f := r.service.portgroups(ctx, "node="+url.QueryEscape(r.target.Name()))
 		if f != nil {
 			return plan.Failed(f)
 		}
 		if len(groups) == 0 {
-			return plan.Failed(plan.NewFault(plan.CodeIronicUnexpected, "node %s has no portgroup for %s", n.Name, r.step.Address.Local()))
+			return plan.Failed(plan.NewFault(plan.CodeIronicUnexpected, "node %s has no portgroup for %s", r.target.Name(), r.step.Address.Local()))
 		}
 		body["portgroup_uuid"] = groups[0].UUID
 	}
+	n, f := r.unowned(ctx) // last, right before the write
+	if f != nil {
+		return plan.Failed(f)
+	}
+	body["node_uuid"] = n.UUID
 	if _, f := r.service.call(ctx, http.MethodPost, "ports", body, nil); f != nil {
-		return plan.Failed(f.With("node", n.Name))
+		return plan.Failed(r.service.refused(ctx, n, f))
 	}
 	return plan.Done()
 }
 
-func (r run) addLink(ctx context.Context, n *node) plan.Result {
+func (r run) addLink(ctx context.Context) plan.Result {
 	mac := ""
 	for _, nic := range r.target.Intent.Frontend {
 		if nic.Name == r.step.Address.Key {
@@ -178,13 +178,17 @@ func (r run) addLink(ctx context.Context, n *node) plan.Result {
 	if f != nil {
 		return plan.Failed(f)
 	}
+	n, f := r.unowned(ctx) // last, right before the write
+	if f != nil {
+		return plan.Failed(f)
+	}
 	for _, p := range ports {
 		if p.NodeUUID != n.UUID {
 			continue
 		}
 		patch := []map[string]any{{"op": "add", "path": "/local_link_connection", "value": plan.ToJSON(plan.Attr(r.step.After, "local_link_connection"))}}
 		if _, f := r.service.call(ctx, http.MethodPatch, "ports/"+url.PathEscape(p.UUID), patch, nil); f != nil {
-			return plan.Failed(f.With("node", n.Name))
+			return plan.Failed(r.service.refused(ctx, n, f))
 		}
 		return plan.Done()
 	}

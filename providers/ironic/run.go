@@ -62,7 +62,9 @@ func (c *Client) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo 
 }
 
 // unowned reads the node right before a write and refuses when somebody holds
-// it by now: Ironic has no compare-and-set, so the window is kept small.
+// it by now. Ironic has no compare-and-set: whoever claims the node between this
+// read and the write that follows it is not seen. That window is one exchange, and
+// never more: nothing is asked between the two. A test holds all writes to that.
 func (r run) unowned(ctx context.Context) (*node, *plan.Fault) {
 	n, f := r.service.node(ctx, r.target.Name())
 	if f != nil {

@@ -186,6 +186,9 @@ func (s *Server) view(n *simNode) NodeView {
 	for _, p := range s.ports {
 		if p.text("node_uuid") == n.uuid() {
 			v.MACs = append(v.MACs, p.text("address"))
+			if p.fields["pxe_enabled"] == true {
+				v.PXE = append(v.PXE, p.text("address"))
+			}
 		}
 	}
 	return v

@@ -56,6 +56,9 @@ type Options struct {
 	Verify func(driverInfo map[string]any) error
 	// PowerOffAfterInspection is Ironic's default [inspector] power_off.
 	PowerOffAfterInspection bool
+	// Before is called before a request is looked at, and may change the world as
+	// somebody else would.
+	Before func(*http.Request)
 	// OnPower is told of every power change that was carried out.
 	OnPower func(n NodeView)
 }
@@ -74,6 +77,7 @@ type NodeView struct {
 	Extra              map[string]any
 	Traits             []any
 	MACs               []string // of its ports
+	PXE                []string // those of them that have PXE
 	HasInventory       bool
 }
 
@@ -167,6 +171,9 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(hr.Body, 1<<20))
 	if err != nil {
 		return // the connection is gone
+	}
+	if s.options.Before != nil {
+		s.options.Before(hr)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
