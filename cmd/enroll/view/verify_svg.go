@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/ironic/cabling"
@@ -29,15 +30,15 @@ const (
 // findings, needs no font and no script.
 func (v *Verification) SVG(w io.Writer) error {
 	d := &svg{y: svgMargin}
-	d.text(svgMargin, d.y+18, "title", fmt.Sprintf("Cables of site %s", v.Site))
+	d.line(svgMargin, d.y+18, "title", fmt.Sprintf("Cables of site %s", v.Site))
 	d.y += 34
-	for _, line := range Wrap(v.Summary.String(), svgLetters) {
-		d.text(svgMargin, d.y+12, "dim", line)
+	for _, line := range lines(v.Summary.String(), svgLetters) {
+		d.line(svgMargin, d.y+12, "dim", line)
 		d.y += svgLine
 	}
 	d.y += svgGap
 	if len(v.Findings) == 0 {
-		d.text(svgMargin, d.y+12, "", "No cable is known to be wrong.")
+		d.line(svgMargin, d.y+12, "", "No cable is known to be wrong.")
 		d.y += svgLine
 	} else {
 		d.legend()
@@ -48,7 +49,7 @@ func (v *Verification) SVG(w io.Writer) error {
 	height := d.y + svgMargin
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui, 'DejaVu Sans', sans-serif" font-size="13">
 <style>
-.title{font-size:18px;font-weight:bold}.say{font-weight:bold}.dim{fill:#57606a}.head{font-weight:bold;fill:#24292f}
+text{white-space:pre}.title{font-size:18px;font-weight:bold}.say{font-weight:bold}.dim{fill:#57606a}.head{font-weight:bold;fill:#24292f}
 .box{fill:#f6f8fa;stroke:#8c959f}.end{fill:#ffffff;stroke:#d0d7de}
 .recorded{fill:none;stroke:#57606a;stroke-width:1.5;stroke-dasharray:6 4}.seen{fill:none;stroke:#cf222e;stroke-width:2.5}
 </style>
@@ -69,26 +70,50 @@ func (d *svg) f(format string, args ...any) { fmt.Fprintf(&d.b, format, args...)
 // something by.
 func escaped(s string) string { return html.EscapeString(Clean(s)) }
 
-func (d *svg) text(x, y int, class, text string) {
-	d.f(`<text x="%d" y="%d" class="%s">%s</text>`+"\n", x, y, class, escaped(text))
+// text writes one line, cut off where its room ends: a nested svg clips what is
+// wider. What may be wider has the whole text as tooltip.
+func (d *svg) text(x, y, room int, class, text string) {
+	const rise, height, widest = 14, 20, 14 // of a letter, in pixels
+	title := ""
+	if utf8.RuneCountInString(text)*widest > room {
+		title = "<title>" + escaped(text) + "</title>"
+	}
+	d.f(`<svg x="%d" y="%d" width="%d" height="%d">%s<text y="%d" class="%s">%s</text></svg>`+"\n", x, y-rise, room, height, title, rise, class, escaped(text))
 }
 
-// label is a text that is cut to its box; the whole one is its tooltip.
-func (d *svg) label(x, y int, class, text string) {
-	const letters = 36
-	short := []rune(Clean(text))
+// line is a text that has the whole width of the drawing.
+func (d *svg) line(x, y int, class, text string) { d.text(x, y, svgWidth-svgMargin-x, class, text) }
+
+// lines breaks a text between words, and a word that no line has room for.
+func lines(text string, letters int) []string {
+	var out []string
+	for _, line := range Wrap(Clean(text), letters) {
+		for rest := []rune(line); len(rest) > 0; {
+			n := min(len(rest), letters)
+			out, rest = append(out, string(rest[:n])), rest[n:]
+		}
+	}
+	return out
+}
+
+// label is a name in a box, of which only so much is shown as a name commonly has.
+func (d *svg) label(x, y, room int, class, name string) {
+	const letters = 34
+	short := []rune(Clean(name))
 	if len(short) <= letters {
-		d.text(x, y, class, text)
+		d.text(x, y, room, class, name)
 		return
 	}
-	d.f(`<text x="%d" y="%d" class="%s"><title>%s</title>%s</text>`+"\n", x, y, class, escaped(text), escaped(string(short[:letters-1])+"…"))
+	d.f("<g><title>%s</title>\n", escaped(name))
+	d.text(x, y, room, class, string(short[:letters-1])+"…")
+	d.f("</g>\n")
 }
 
 func (d *svg) legend() {
 	x := svgMargin
 	for _, l := range []struct{ class, text string }{{"recorded", "as NetBox records it"}, {"seen", "as LLDP saw it"}} {
 		d.f(`<path class="%s" d="M%d %d h48"/>`+"\n", l.class, x, d.y+8)
-		d.text(x+56, d.y+12, "dim", l.text)
+		d.line(x+56, d.y+12, "dim", l.text)
 		x += 220
 	}
 	d.y += svgLine + svgGap
@@ -131,12 +156,12 @@ func (d *svg) side(c *side, y int) int {
 		rows := c.rows[name]
 		slices.SortFunc(rows, less)
 		d.f(`<rect class="box" x="%d" y="%d" width="%d" height="%d" rx="6"/>`+"\n", c.x, y, svgBox, svgHead+len(rows)*svgRow+6)
-		d.label(c.x+10, y+19, "head", name)
+		d.label(c.x+10, y+19, svgBox-20, "head", name)
 		for n, row := range rows {
 			top := y + svgHead + n*svgRow
 			c.at[[2]string{name, row}] = top + svgRow/2
 			d.f(`<rect class="end" x="%d" y="%d" width="%d" height="%d" rx="4"/>`+"\n", c.x+6, top+2, svgBox-12, svgRow-4)
-			d.label(c.x+16, top+18, "", row)
+			d.label(c.x+16, top+17, svgBox-32, "", row)
 		}
 		y += svgHead + len(rows)*svgRow + 6 + svgGap
 	}
@@ -144,8 +169,8 @@ func (d *svg) side(c *side, y int) int {
 }
 
 func (d *svg) finding(f cabling.Finding) {
-	for _, line := range Wrap(Clean(sentence(f.Sentence)), svgLetters-10) {
-		d.text(svgMargin, d.y+14, "say", line)
+	for _, line := range lines(sentence(f.Sentence), svgLetters-10) {
+		d.line(svgMargin, d.y+14, "say", line)
 		d.y += svgLine
 	}
 	d.y += 6
@@ -163,15 +188,15 @@ func (d *svg) finding(f cabling.Finding) {
 	}
 	d.y = bottom
 	if n := len(f.Cables) - len(cables); n > 0 {
-		d.text(svgMargin, d.y+12, "dim", fmt.Sprintf("%d more cables are not drawn.", n))
+		d.line(svgMargin, d.y+12, "dim", fmt.Sprintf("%d more cables are not drawn.", n))
 		d.y += svgLine
 	}
 	for n, m := range f.Moves {
-		for k, line := range Wrap(Clean(m.Text), svgLetters) {
+		for k, line := range lines(m.Text, svgLetters) {
 			if k == 0 {
 				line = fmt.Sprintf("%d. %s", n+1, line)
 			}
-			d.text(svgMargin+12, d.y+12, "", line)
+			d.line(svgMargin+12, d.y+12, "", line)
 			d.y += svgLine
 		}
 	}

@@ -24,6 +24,7 @@ func mistakes() []cabling.Finding {
 		c("gpu-021", "eth0", "leaf-r02-1", "swp21", "leaf-r02-2", "swp21"),
 		c("gpu-<b>\x1b[31m&\"'", "eth0", "leaf-r02-1", "swp31s0", "leaf-r02-1", "swp31s1"),
 		c(strings.Repeat("long-", 40), "eth0", "leaf-r02-1", "swp40", "elsewhere", "x]]>|`"),
+		c("gpu-022", strings.Repeat("W", 39), strings.Repeat("WM", 20), strings.Repeat("@", 30), strings.Repeat("交换机", 14), strings.Repeat("Ethernet", 30)),
 	})
 }
 
@@ -113,6 +114,7 @@ func TestVerifySVG(t *testing.T) {
 	}
 	dec := xml.NewDecoder(strings.NewReader(got))
 	recorded, seen := 0, 0
+	var rooms []string // the widths of the svg elements around, the outermost first
 	for {
 		token, err := dec.Token()
 		if errors.Is(err, io.EOF) {
@@ -121,7 +123,21 @@ func TestVerifySVG(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "path" {
+		if e, ok := token.(xml.EndElement); ok && e.Name.Local == "svg" {
+			rooms = rooms[:len(rooms)-1]
+		}
+		e, ok := token.(xml.StartElement)
+		if ok && e.Name.Local == "svg" {
+			for _, a := range e.Attr {
+				if a.Name.Local == "width" {
+					rooms = append(rooms, a.Value)
+				}
+			}
+		}
+		if ok && e.Name.Local == "text" && len(rooms) != 2 {
+			t.Errorf("a text has room %v: nothing cuts it off", rooms)
+		}
+		if ok && e.Name.Local == "path" {
 			for _, a := range e.Attr {
 				switch a.Value {
 				case "recorded":
