@@ -47,7 +47,7 @@ func (p *Provider) candidate(fo *folder, uploads []*upload, index *upload) (tria
 			return slices.Contains(formers, name) || slices.ContainsFunc(uploads, func(u *upload) bool { return u.name() == name })
 		})
 		slices.Sort(names)
-		index = &upload{at: live, content: fo.fl.renderIndex(fo.dir, names), old: previous{mode: modeNew}}
+		index = &upload{at: live, content: fo.fl.renderIndex(fo.dir, names), old: previous{mode: modeNew}, passing: true}
 		if f := p.name([]*upload{index}); f != nil {
 			return trial{}, f
 		}
@@ -55,7 +55,7 @@ func (p *Provider) candidate(fo *folder, uploads []*upload, index *upload) (tria
 	}
 	// The configuration may hold secrets: the copy is for the account alone.
 	whole := &upload{
-		at: fo.at("candidate" + fo.fl.extension), old: previous{mode: 0o600},
+		at: fo.at("candidate" + fo.fl.extension), old: previous{mode: 0o600}, passing: true,
 		content: strings.ReplaceAll(main, `"`+live+`"`, `"`+index.temp+`"`),
 	}
 	if f := p.name([]*upload{whole}); f != nil {

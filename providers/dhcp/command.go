@@ -129,7 +129,7 @@ func (p *Provider) run(ctx context.Context, l *link, what, dir string, parts []p
 	}
 	var running atomic.Pointer[ssh.Session]
 	f = p.within(ctx, func() { p.giveUp(running.Load(), l) }, p.settings.Timeouts.Command, what+" on "+p.address, func() error {
-		session, err := l.shell.NewSession()
+		session, err := l.session()
 		if err != nil {
 			return err
 		}

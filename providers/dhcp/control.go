@@ -156,9 +156,33 @@ func parseAnswer(raw []byte) (keaAnswer, error) {
 
 // keaWord is what Kea says about itself.
 type keaWord struct {
-	reload float64 // how many seconds ago it last loaded its configuration well
-	why    string  // what is wrong by its own word, "" when nothing is
+	reload float64         // how many seconds ago it last loaded its configuration well
+	why    string          // what is wrong by its own word, "" when nothing is
+	config json.RawMessage // its running configuration
 	fault  *plan.Fault
+}
+
+// keaAnswers asks Kea how it is and for its configuration, both at once.
+func (p *Provider) keaAnswers(ctx context.Context, l *link) keaWord {
+	var word keaWord
+	var config keaAnswer
+	var f *plan.Fault
+	_ = together(func() error {
+		word = p.keaStatus(ctx, l)
+		return nil
+	}, func() error {
+		config, f = p.control(ctx, l, "config-get")
+		return nil
+	})
+	switch {
+	case word.fault != nil || word.why != "":
+	case f != nil:
+		word.fault = f
+	case config.Result != 0:
+		word.why = fmt.Sprintf("config-get gives result %d: %s", config.Result, excerpt(config.Text))
+	}
+	word.config = config.Arguments
+	return word
 }
 
 // keaStatus asks Kea whether it is ready, and when it last loaded its
@@ -194,7 +218,7 @@ const keaTick = 1.0
 // The age of the reload was asked for before the server's clock was looked at, see
 // lookAgain: however long any of the two took, a reload that came after ours is
 // never older than what has passed since ours.
-func (p *Provider) keaComplaint(ctx context.Context, l *link, h health, ours map[string]Entry) (string, *plan.Fault) {
+func (p *Provider) keaComplaint(h health, ours map[string]Entry) (string, *plan.Fault) {
 	switch {
 	case h.kea.fault != nil:
 		return "", h.kea.fault
@@ -203,14 +227,7 @@ func (p *Provider) keaComplaint(ctx context.Context, l *link, h health, ours map
 	case p.settings.Apply == applyReload && h.kea.reload > h.elapsed+keaTick:
 		return fmt.Sprintf("its last good reload is %.0f s old, ours %.0f s", h.kea.reload, h.elapsed), nil
 	}
-	config, f := p.control(ctx, l, "config-get")
-	if f != nil {
-		return "", f
-	}
-	if config.Result != 0 {
-		return fmt.Sprintf("config-get gives result %d: %s", config.Result, excerpt(config.Text)), nil
-	}
-	return keaHolds(config.Arguments, ours), nil
+	return keaHolds(h.kea.config, ours), nil
 }
 
 // keaHolds looks for the reservations in a configuration that Kea tells.

@@ -45,6 +45,11 @@ func (p *Provider) look(ctx context.Context, l *link, since string) (health, *pl
 	if f != nil {
 		return health{}, f
 	}
+	if p.held {
+		if f := p.lost(a); f != nil {
+			return health{}, f
+		}
+	}
 	live := p.serviceLive(a)
 	if live.Fault != nil {
 		return health{}, live.Fault
@@ -67,7 +72,7 @@ func (p *Provider) look(ctx context.Context, l *link, since string) (health, *pl
 func (p *Provider) lookAgain(ctx context.Context, l *link, since string) (health, *plan.Fault) {
 	var word keaWord
 	if p.settings.Service == serviceKea {
-		if word = p.keaStatus(ctx, l); word.fault != nil && word.fault.Class() == plan.ClassUnreachable {
+		if word = p.keaAnswers(ctx, l); word.fault != nil && word.fault.Class() == plan.ClassUnreachable {
 			return health{}, word.fault
 		}
 	}
@@ -85,7 +90,7 @@ func secondsOf(text string) float64 {
 }
 
 // complaint finds what is wrong, "" when nothing is.
-func (p *Provider) complaint(ctx context.Context, l *link, h health, ours map[string]Entry) (string, *plan.Fault) {
+func (p *Provider) complaint(h health, ours map[string]Entry) (string, *plan.Fault) {
 	if h.state != stateActive {
 		return "the unit is " + h.state, nil
 	}
@@ -93,7 +98,7 @@ func (p *Provider) complaint(ctx context.Context, l *link, h health, ours map[st
 	case serviceDnsmasq:
 		return h.hostsComplaint(p.settings.Directory, ours), nil
 	case serviceKea:
-		why, f := p.keaComplaint(ctx, l, h, ours)
+		why, f := p.keaComplaint(h, ours)
 		if f != nil && f.Code == plan.CodeDHCPCommand && p.settings.Apply == applyRestart {
 			return "", nil // a site that restarts need not have a control agent: unit, socket and check have to do
 		}

@@ -26,7 +26,39 @@ type link struct {
 	gone   atomic.Bool   // the transport has ended
 	over   chan struct{} // closed then
 	silent atomic.Bool   // it was ended because the server gave no sign of life
+	next   chan opened   // the session of the next command, opened in advance; nil while there is none
 }
+
+// opened is a session, or why there is none.
+type opened struct {
+	session *ssh.Session
+	err     error
+}
+
+// session gives a session for a command, and has the next one opened while the
+// command runs: that saves a round trip. A server that has none to spare says so to
+// the command that needs it.
+func (l *link) session() (*ssh.Session, error) {
+	ready := opened{err: errNotOpened}
+	if l.next != nil {
+		ready = <-l.next // comes with the connection's end at the latest
+	}
+	if ready.err != nil {
+		ready.session, ready.err = l.shell.NewSession()
+	}
+	if ready.err != nil {
+		return nil, ready.err
+	}
+	next := make(chan opened, 1)
+	go func() {
+		session, err := l.shell.NewSession()
+		next <- opened{session, err}
+	}()
+	l.next = next
+	return ready.session, nil
+}
+
+var errNotOpened = errors.New("no session was opened in advance")
 
 // cut ends the connection at the socket: everything that waits on it returns,
 // a frozen server or not.

@@ -158,8 +158,15 @@ func (p *Provider) acquire(ctx context.Context, l *link) (held *busy, note strin
 				p.litter = append(p.litter, claim)
 			}
 		}()
-		if err := p.write(files, claim, string(content)+"\n", previous{mode: modeNew}); err != nil {
+		f, err := p.create(files, claim, string(content)+"\n", previous{mode: modeNew})
+		if f == nil {
 			return err
+		}
+		if closeErr := f.Close(); err == nil {
+			err = stage("close", closeErr)
+		}
+		if err != nil {
+			return p.explain(files, err)
 		}
 		for range 2 {
 			if got = files.Rename(claim, p.lockPath()) == nil; got {
@@ -323,14 +330,19 @@ func (p *Provider) owned(ctx context.Context, l *link) *plan.Fault {
 }
 
 // release gives the lock back. While that fails it stays this run's: Close tries
-// once more, and after that it is given up by its lease.
-func (p *Provider) release(ctx context.Context, l *link) *plan.Fault {
+// once more, and after that it is given up by its lease. seen says that the command
+// before found it to be this run's, and touched it.
+func (p *Provider) release(ctx context.Context, l *link, seen bool) *plan.Fault {
 	if !p.held {
 		return nil
 	}
 	p.silence()
 	f := p.transfer(ctx, l, "releasing "+p.lockPath(), func(files *sftp.Client) error {
-		h, _, err := p.lookAtLock(files, time.Time{})
+		var err error
+		h := Holder{Token: p.token}
+		if !seen {
+			h, _, err = p.lookAtLock(files, time.Time{})
+		}
 		switch {
 		case err == nil && h.Token == p.token:
 			err = files.Remove(p.lockPath())

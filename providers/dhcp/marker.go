@@ -130,22 +130,18 @@ func (p *Provider) keep(files *sftp.Client, at string) error {
 	if err != nil {
 		return stage("read "+at, err)
 	}
-	return p.write(files, kept, text, previous{mode: modeNew})
+	return p.write(files, &upload{temp: kept, content: text, old: previous{mode: modeNew}})
 }
 
 // settle removes the marker that was seen before the service was told, and what
-// was kept for it: what was changed then is proved. newer says that another
-// marker lies there now, of a change since.
-func (p *Provider) settle(ctx context.Context, l *link, seen string) (newer bool, f *plan.Fault) {
-	now, f := p.readBack(ctx, l, p.markerPath())
-	switch {
-	case f != nil:
-		return false, f
-	case now == nil:
-		return false, nil
-	case *now != seen:
-		return true, nil
+// was kept for it: what was changed then is proved. now is the marker that the last
+// look found, which also found the lock to be this run's; newer says that it is
+// another one, of a change since.
+func (p *Provider) settle(ctx context.Context, l *link, seen, now string) (newer bool, f *plan.Fault) {
+	if now != seen {
+		return now != "", nil
 	}
+	// An empty marker cannot be told from none here: it goes too.
 	return false, p.transfer(ctx, l, "removing "+p.markerPath(), func(files *sftp.Client) error {
 		// The marker last: without it nobody would look for what is kept.
 		err := each(parseChanges(seen).replaced, func(name string) error {
@@ -205,7 +201,7 @@ func (p *Provider) emptyIndex(files *sftp.Client) error {
 	}
 	at := path.Join(p.settings.Directory, p.flavour.index)
 	temp := tempFor(at, token)
-	if err := p.write(files, temp, p.flavour.renderIndex(p.settings.Directory, nil), previous{mode: modeNew}); err != nil {
+	if err := p.write(files, &upload{temp: temp, content: p.flavour.renderIndex(p.settings.Directory, nil), old: previous{mode: modeNew}}); err != nil {
 		return err
 	}
 	return stage("posix-rename", files.PosixRename(temp, at))

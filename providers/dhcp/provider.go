@@ -185,7 +185,7 @@ func (p *Provider) part(ctx context.Context) *plan.Fault {
 			p.link, f = p.open(ctx)
 		}
 		if p.link != nil {
-			f = p.release(ctx, p.link)
+			f = p.release(ctx, p.link, false)
 		}
 		if f == nil {
 			return nil

@@ -52,7 +52,7 @@ func (p *Provider) runService(ctx context.Context, l *link, sc *plan.Scope, step
 
 // begin has the server check what stands there now.
 func (p *Provider) begin(ctx context.Context, l *link, sc *plan.Scope, step *plan.Step) (plan.Result, *plan.Fault) {
-	a, f := p.check(ctx, l, markerPart(), stalePart())
+	a, f := p.check(ctx, l, markerPart(), stalePart(), sincePart())
 	if f == nil {
 		f = p.lost(a)
 	}
@@ -64,7 +64,7 @@ func (p *Provider) begin(ctx context.Context, l *link, sc *plan.Scope, step *pla
 	if f := p.judge(a, "as it stands"); f != nil {
 		return plan.Result{}, p.undo(ctx, l, marker, f)
 	}
-	return p.tell(ctx, l, sc, step, plan.Memo{memoMarker: marker})
+	return p.tell(ctx, l, sc, step, plan.Memo{memoMarker: marker, memoSince: seconds.FindString(a.sections["since"].body)})
 }
 
 // check runs the server's own check on the live configuration, where it has one
@@ -116,14 +116,14 @@ func (p *Provider) undo(ctx context.Context, l *link, marker string, f *plan.Fau
 		return f.With("rollback", "failed: "+back.Error()).With("commands", p.commands())
 	}
 	f = f.With("restored", c.names())
-	a, again := p.check(ctx, l)
+	a, again := p.check(ctx, l, markerPart())
 	if again == nil {
 		again = p.judge(a, "with the former files")
 	}
 	if again != nil {
 		return f.With("rollback", "the former files stand again; the check says: "+again.Error()).With("commands", p.commands())
 	}
-	if _, left := p.settle(ctx, l, marker); left != nil {
+	if _, left := p.settle(ctx, l, marker, markerText(a)); left != nil {
 		return f.With("rollback", "the former files stand again and are good; the marker stays: "+left.Error())
 	}
 	return f.With("rollback", "the former files stand again and are good; the service was not touched")
@@ -149,10 +149,17 @@ func SudoCommands(s plan.DHCPSettings) []string {
 	return commands
 }
 
+// sincePart tells the server's clock.
+func sincePart() part { return part{"since", "date +%s.%N"} }
+
 // act makes the files live: a reload, or a restart. A service that is down is
-// started by a restart whatever the site chose.
-func (p *Provider) act(ctx context.Context, l *link, how string) (told, *plan.Fault) {
-	parts := []part{{"since", "date +%s.%N"}}
+// started by a restart whatever the site chose. asked is the server's clock where it
+// was just asked for; Kea's reload then needs no command of its own.
+func (p *Provider) act(ctx context.Context, l *link, how, asked string) (told, *plan.Fault) {
+	if p.settings.Service == serviceKea && how == applyReload && asked != "" {
+		return p.reloadKea(ctx, l, asked)
+	}
+	parts := []part{sincePart()}
 	command := ""
 	if p.settings.Service != serviceKea || how == applyRestart {
 		command = "/usr/bin/systemctl " + how + " " + p.settings.Unit
@@ -167,11 +174,7 @@ func (p *Provider) act(ctx context.Context, l *link, how string) (told, *plan.Fa
 		return told{}, plan.NewFault(plan.CodeDHCPCommand, "date on %s does not tell the time: %q", p.address, excerpt(a.sections["since"].body))
 	}
 	if command == "" {
-		answer, f := p.control(ctx, l, "config-reload")
-		if f == nil && answer.Result != 0 {
-			t.failed = "config-reload gives result " + strconv.Itoa(answer.Result) + ": " + excerpt(answer.Text)
-		}
-		return t, f
+		return p.reloadKea(ctx, l, t.since)
 	}
 	switch s := a.sections["act"]; {
 	case s.status == 0:
@@ -186,13 +189,23 @@ func (p *Provider) act(ctx context.Context, l *link, how string) (told, *plan.Fa
 	return t, nil
 }
 
+// reloadKea has Kea load its files, at a moment after since.
+func (p *Provider) reloadKea(ctx context.Context, l *link, since string) (told, *plan.Fault) {
+	t := told{since: since}
+	answer, f := p.control(ctx, l, "config-reload")
+	if f == nil && answer.Result != 0 {
+		t.failed = "config-reload gives result " + strconv.Itoa(answer.Result) + ": " + excerpt(answer.Text)
+	}
+	return t, f
+}
+
 // tell makes the change live and looks at once.
 func (p *Provider) tell(ctx context.Context, l *link, sc *plan.Scope, step *plan.Step, memo plan.Memo) (plan.Result, *plan.Fault) {
 	how := p.settings.Apply
 	if memo[memoPhase] == phaseLimited {
 		how = applyRestart
 	}
-	t, f := p.act(ctx, l, how)
+	t, f := p.act(ctx, l, how, memo[memoSince])
 	if f != nil {
 		return plan.Result{}, f
 	}
@@ -231,7 +244,7 @@ func (p *Provider) afterSettling(ctx context.Context, l *link, sc *plan.Scope, s
 		return again, nil // and its changes are in the log that would be judged
 	}
 	ours := entriesOf(sc, step.Serves)
-	why, f := p.complaint(ctx, l, h, ours)
+	why, f := p.complaint(h, ours)
 	if f != nil {
 		return plan.Result{}, f
 	}
@@ -247,7 +260,7 @@ func (p *Provider) afterSettling(ctx context.Context, l *link, sc *plan.Scope, s
 	if why != "" {
 		return p.restore(ctx, l, sc, step, h, memo[memoMarker], why)
 	}
-	newer, f := p.settle(ctx, l, memo[memoMarker])
+	newer, f := p.settle(ctx, l, memo[memoMarker], h.marker)
 	switch {
 	case f != nil:
 		return plan.Result{}, f
@@ -294,7 +307,7 @@ func (p *Provider) afterRestore(ctx context.Context, l *link, memo plan.Memo) *p
 		return fault.With("rollback", "the former files stand again, the service was told, and the unit is "+h.state+": NO HOST OF THIS SITE IS SERVED until it runs again").
 			With("log", h.log()).With("commands", p.commands())
 	}
-	newer, f := p.settle(ctx, l, memo[memoMarker])
+	newer, f := p.settle(ctx, l, memo[memoMarker], h.marker)
 	switch {
 	case f != nil:
 		return fault.With("rollback", "the former files stand again and the unit is active; the marker stays: "+f.Error())

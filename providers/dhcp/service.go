@@ -182,7 +182,7 @@ func (p *Provider) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, mem
 			result, f = p.runService(ctx, l, sc, step, memo)
 			switch {
 			case over(result, f):
-				_ = p.release(ctx, l) // the step is over all the same; Close tries again and tells
+				_ = p.release(ctx, l, f == nil) // the step is over all the same; Close tries again and tells
 			case p.held && f == nil:
 				result.Memo[memoLock] = p.token // for another process that goes on
 			}

@@ -80,6 +80,7 @@ type upload struct {
 	at, content string
 	old         previous
 	temp        string
+	passing     bool  // it is made for a check alone, and need not outlive the server
 	err         error // why it cannot be replaced, when the reason is its own
 }
 
@@ -109,13 +110,13 @@ func (p *Provider) prepare(ctx context.Context, l *link, temps []*upload, had, m
 	f = p.transfer(ctx, l, "writing to "+p.settings.Directory, func(files *sftp.Client) error {
 		var work []func() error
 		for _, u := range append(temps[:len(temps):len(temps)], m) {
-			work = append(work, func() error { return p.write(files, u.temp, u.content, u.old) })
+			work = append(work, func() error { return p.write(files, u) })
 		}
 		for _, name := range c.replaced[len(had.replaced):] {
 			work = append(work, func() error { return p.explain(files, p.keep(files, path.Join(p.settings.Directory, name))) })
 		}
 		// The marker gets its name when all that it promises is there.
-		if err := each(work, func(do func() error) error { return do() }); err != nil {
+		if err := together(work...); err != nil {
 			return err
 		}
 		return p.mark(files, m)
@@ -280,28 +281,53 @@ func (p *Provider) lookAt(files *sftp.Client, fo *folder, u *upload) error {
 
 // write makes a temporary file: exclusive, with its final mode and owner, synced
 // where the server can. The owner is kept where the account may give files away.
-func (p *Provider) write(files *sftp.Client, temp, content string, old previous) error {
-	f, err := files.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
-	if err != nil {
-		return p.explain(files, stage("create "+temp, err))
+func (p *Provider) write(files *sftp.Client, u *upload) error {
+	f, err := p.create(files, u.temp, u.content, u.old)
+	if f == nil {
+		return err
 	}
-	err = stage("set mode", f.Chmod(old.mode))
-	if err == nil && old.existed {
-		if chownErr := f.Chown(int(old.uid), int(old.gid)); chownErr != nil && !errors.Is(chownErr, fs.ErrPermission) {
-			err = stage("set owner", chownErr)
-		}
-	}
-	if err == nil {
-		_, err = f.Write([]byte(content)) // the count that comes back is not to be trusted; verified hashes
-		err = stage("write", err)
-	}
-	if _, ok := files.HasExtension("fsync@openssh.com"); ok && err == nil {
+	if _, ok := files.HasExtension("fsync@openssh.com"); ok && err == nil && !u.passing {
 		err = stage("fsync", f.Sync())
 	}
 	if closeErr := f.Close(); err == nil {
 		err = stage("close", closeErr)
 	}
 	return p.explain(files, err)
+}
+
+// create makes a file with its content and leaves it open; nil where it could not be
+// made. A file that others may not read gets its mode before its content, any other
+// gets both at once.
+func (p *Provider) create(files *sftp.Client, at, content string, old previous) (*sftp.File, error) {
+	f, err := files.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return nil, p.explain(files, stage("create "+at, err))
+	}
+	rights := func() error {
+		if err := f.Chmod(old.mode); err != nil || !old.existed {
+			return stage("set mode", err)
+		}
+		if err := f.Chown(int(old.uid), int(old.gid)); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return stage("set owner", err)
+		}
+		return nil
+	}
+	text := func() error {
+		_, err := f.Write([]byte(content)) // the count that comes back is not to be trusted; verified hashes
+		return stage("write", err)
+	}
+	if old.mode&modeNew == modeNew {
+		return f, together(rights, text)
+	}
+	if err = rights(); err == nil {
+		err = text()
+	}
+	return f, err
+}
+
+// together does several things at once and gives the error of the first that has one.
+func together(work ...func() error) error {
+	return each(work, func(do func() error) error { return do() })
 }
 
 // readFile reads a small file.
