@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"path"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 
@@ -213,7 +214,8 @@ func (p *Provider) keaStatus(ctx context.Context, l *link) keaWord {
 const keaTick = 1.0
 
 // keaComplaint judges what Kea says about itself: whether it is ready, whether it
-// took our reload, and whether it holds the reservations. "" when all is well.
+// took our reload, whether it holds the reservations, and those no more whose files
+// were removed. "" when all is well.
 //
 // The age of the reload was asked for before the server's clock was looked at, see
 // lookAgain: however long any of the two took, a reload that came after ours is
@@ -227,7 +229,48 @@ func (p *Provider) keaComplaint(h health, ours map[string]Entry) (string, *plan.
 	case p.settings.Apply == applyReload && h.kea.reload > h.elapsed+keaTick:
 		return fmt.Sprintf("its last good reload is %.0f s old, ours %.0f s", h.kea.reload, h.elapsed), nil
 	}
-	return keaHolds(h.kea.config, ours), nil
+	if why := keaHolds(h.kea.config, ours); why != "" {
+		return why, nil
+	}
+	return keaStill(h.kea.config, h.removed()), nil
+}
+
+// keaStill looks for reservations of enroll whose files were taken away.
+func keaStill(config []byte, removed []string) string {
+	var doc any
+	if len(removed) == 0 || json.Unmarshal(config, &doc) != nil { // keaHolds has complained
+		return ""
+	}
+	marked := map[string]bool{}
+	names(doc, marked)
+	var still []string
+	for _, file := range removed {
+		if marked[strings.TrimSuffix(file, path.Ext(file))] {
+			still = append(still, file)
+		}
+	}
+	if len(still) == 0 {
+		return ""
+	}
+	return "its running configuration still holds " + least(still) + ", which was removed"
+}
+
+// names notes the names of all reservations with enroll's mark.
+func names(doc any, marked map[string]bool) {
+	switch v := doc.(type) {
+	case []any:
+		for _, x := range v {
+			names(x, marked)
+		}
+	case map[string]any:
+		name, _ := v["hostname"].(string)
+		if mark, _ := v["user-context"].(map[string]any); name != "" && mark["managed-by"] == "enroll" {
+			marked[name] = true
+		}
+		for _, x := range v {
+			names(x, marked)
+		}
+	}
 }
 
 // keaHolds looks for the reservations in a configuration that Kea tells.

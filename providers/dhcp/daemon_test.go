@@ -1,6 +1,7 @@
 package dhcp_test
 
 import (
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +178,27 @@ func TestReloadNotTaken(t *testing.T) {
 	s.srv.Set(func(m *dhcptest.Behaviour) { m.LostReload = true })
 	s.wantFault(s.converge(s.p), plan.CodeDHCPUnhealthy, "its last good reload is 36", "the former files stand again")
 	s.sound("put back")
+}
+
+// TestReloadOfOldData: Kea calls itself freshly loaded, and has the data of before:
+// a new entry is missing, or a removed one is still there.
+func TestReloadOfOldData(t *testing.T) {
+	set := func(s *scene) { s.srv.Set(func(m *dhcptest.Behaviour) { m.OldReload = true }) }
+	s := arrange(t, "kea", 0)
+	set(s)
+	at, _ := s.file(entry(device(1)))
+	s.wantFault(s.converge(s.p), plan.CodeDHCPUnhealthy, "its running configuration does not hold "+at, "the former files stand again")
+	s = arrangePrune(t, "kea")
+	set(s)
+	at, _ = s.file(gone())
+	s.wantFault(s.converge(s.p), plan.CodeDHCPUnhealthy, "its running configuration still holds "+path.Base(at)+", which was removed", "the former files stand again")
+	s.sound("put back")
+	s.srv.Set(func(m *dhcptest.Behaviour) { m.OldReload = false })
+	s.end()
+	if f := s.converge(s.p); f != nil {
+		t.Fatal(f)
+	}
+	s.pruned("the next run")
 }
 
 // TestDeadAfterKill: dhcpd's unit says that it is active although dhcpd is gone;

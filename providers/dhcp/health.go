@@ -15,6 +15,8 @@ type health struct {
 	state   string
 	limited bool // systemd refused the start because there were too many
 	marker  string
+	dir     string
+	index   string
 	lines   []string        // the log since; nil when it cannot be read
 	names   map[string]bool // paths in the folder
 	elapsed float64         // seconds since, by the server's clock
@@ -55,6 +57,7 @@ func (p *Provider) look(ctx context.Context, l *link, since string) (health, *pl
 		return health{}, live.Fault
 	}
 	h := health{
+		dir: p.settings.Directory, index: p.flavour.index,
 		state: plan.Text(live.Value, "state"), limited: live.Evidence["result"] == "start-limit-hit",
 		marker: markerText(a), names: map[string]bool{}, elapsed: secondsOf(a.sections["now"].body) - secondsOf(since),
 	}
@@ -170,6 +173,17 @@ func (h health) unread(ours map[string]Entry) string {
 		}
 	}
 	return least(missing)
+}
+
+// removed lists the files that the marked change took away.
+func (h health) removed() []string {
+	var out []string
+	for _, name := range parseChanges(h.marker).replaced {
+		if name != h.index && !h.names[h.dir+"/"+name] {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // log shortens the log for evidence.

@@ -48,6 +48,18 @@ var killPoints = []struct {
 	{"told", "", nil},
 }
 
+// prunePoints are moments of a run that removes device 2's entry.
+var prunePoints = []struct {
+	name string
+	seen func(m *labMachine, names []string) bool
+}{
+	{"the marker is there", func(_ *labMachine, names []string) bool { return has(names, `^\.enroll-pending$`) }},
+	{"the file is gone", func(m *labMachine, names []string) bool {
+		return !has(names, "^"+regexp.QuoteMeta(dhcp.FileName(m.settings, entry(device(2))))+"$")
+	}},
+	{"told", nil},
+}
+
 func has(names []string, form string) bool {
 	re := regexp.MustCompile(form)
 	for _, n := range names {
@@ -75,6 +87,9 @@ func TestKilledLab(t *testing.T) {
 		for _, m := range labMachines(t) {
 			if m.name == name {
 				b := m.bench(t, device(1), device(2))
+				if os.Getenv("ENROLL_LAB_PRUNES") != "" {
+					b = m.whole(t, device(1))
+				}
 				b.wait = func(d time.Duration) {
 					fmt.Println("told")
 					time.Sleep(d)
@@ -88,6 +103,7 @@ func TestKilledLab(t *testing.T) {
 	}
 	for _, m := range labMachines(t) {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel() // each machine has its own wire, clients and files
 			m.t = t
 			t.Cleanup(func() { m.t = t; m.clean() })
 			for _, point := range killPoints {
@@ -98,7 +114,7 @@ func TestKilledLab(t *testing.T) {
 					m.t = t
 					m.clean()
 					m.good(t, device(1))
-					if !m.kill(t, point.seen) {
+					if !m.kill(t, point.seen, "") {
 						t.Fatal("the run ended before it could be killed")
 					}
 					m.serves(t, device(1))
@@ -116,16 +132,41 @@ func TestKilledLab(t *testing.T) {
 					m.tidy(t)
 				})
 			}
+			for _, point := range prunePoints {
+				t.Run("a removal: "+point.name, func(t *testing.T) {
+					m.t = t
+					m.clean()
+					m.good(t, device(1), device(2))
+					if !m.kill(t, point.seen, "1") {
+						t.Fatal("the run ended before it could be killed")
+					}
+					m.serves(t, device(1))
+					m.inside("systemctl restart " + m.settings.Unit + "; sleep 1")
+					m.serves(t, device(1))
+					if has(m.names(), `^\.enroll-lock$`) {
+						if f := m.end(t, m.whole(t, device(1))); f == nil || f.Code != plan.CodeDHCPLockHeld {
+							t.Errorf("within the lease: %v, want %s", f, plan.CodeDHCPLockHeld)
+						}
+					}
+					m.inside("cd " + m.settings.Directory + " && find . -mindepth 1 -name '.*' -exec touch -d '2 hours ago' {} +")
+					if f := m.end(t, m.whole(t, device(1))); f != nil {
+						t.Fatal(f)
+					}
+					m.serves(t, device(1))
+					m.silent(t, mac(2))
+					m.tidy(t)
+				})
+			}
 		})
 	}
 }
 
 // kill starts a run and kills it at the moment that seen sees; nil is the first
 // wait.
-func (m *labMachine) kill(t *testing.T, seen func(*labMachine, []string) bool) bool {
+func (m *labMachine) kill(t *testing.T, seen func(*labMachine, []string) bool, prunes string) bool {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestKilledLab$")
-	cmd.Env = append(os.Environ(), "ENROLL_LAB_KILLED="+m.name)
+	cmd.Env = append(os.Environ(), "ENROLL_LAB_KILLED="+m.name, "ENROLL_LAB_PRUNES="+prunes)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

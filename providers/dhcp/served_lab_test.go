@@ -156,7 +156,21 @@ func (m *labMachine) connect(t *testing.T, settings plan.DHCPSettings, patience 
 // run converges devices, each call a run of its own.
 func (m *labMachine) run(t *testing.T, devices ...*plan.Intent) *plan.Fault {
 	t.Helper()
+	return m.end(t, m.bench(t, devices...))
+}
+
+// whole is the bench of a run for the whole site, which has these devices and no
+// others, and removes entries that are no device's.
+func (m *labMachine) whole(t *testing.T, devices ...*plan.Intent) *bench {
+	t.Helper()
 	b := m.bench(t, devices...)
+	b.scope.Whole = true
+	b.scope.Parameters.PruneDHCP = true
+	return b
+}
+
+func (m *labMachine) end(t *testing.T, b *bench) *plan.Fault {
+	t.Helper()
 	f := b.converge(b.p)
 	if err := b.p.Close(context.Background()); err != nil {
 		t.Error(err)
@@ -364,6 +378,14 @@ var servedTable = []struct {
 		m.good(t, device(1), device(6), device(7))
 		m.serves(t, device(1), device(6), device(7))
 	}},
+	{"the entries of others go when somebody asks", "", func(t *testing.T, m *labMachine) {
+		if f := m.end(t, m.whole(t, device(1), device(7))); f != nil {
+			t.Fatal(f)
+		}
+		m.serves(t, device(1), device(7))
+		m.silent(t, mac(6))
+		m.tidy(t)
+	}},
 	{"its holder is long dead", "", func(t *testing.T, m *labMachine) {
 		m.inside(fmt.Sprintf(`cd %s && echo '{"owner":"nobody","host":"gone","pid":7,"since":"2026-01-01T00:00:00Z","lease":"5m0s","token":"00"}' >.enroll-lock && touch -d '1 hour ago' .enroll-lock && chown enroll: .enroll-lock`, m.settings.Directory))
 		m.good(t, device(1), device(8))
@@ -376,6 +398,7 @@ var servedTable = []struct {
 func TestServedLab(t *testing.T) {
 	for _, m := range labMachines(t) {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel() // each machine has its own wire, clients and files
 			m.t = t
 			m.clean()
 			t.Cleanup(m.clean)

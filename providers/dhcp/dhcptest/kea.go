@@ -191,7 +191,10 @@ func (s *Server) deafened(table []host) bool { return s.has(table, s.behaviour.D
 // reloadKea is config-reload.
 func (s *Server) reloadKea() (result int, text string) {
 	d := &s.daemon
-	if s.behaviour.LostReload {
+	if s.behaviour.OldReload {
+		d.loaded = s.now()
+	}
+	if s.behaviour.LostReload || s.behaviour.OldReload {
 		return 0, "Configuration successful."
 	}
 	s.changed = true

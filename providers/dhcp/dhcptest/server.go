@@ -83,6 +83,7 @@ type Behaviour struct {
 	DeafTo  plan.MAC // Kea: the reload says yes, and nobody is served
 
 	LostReload bool // Kea: the reload says yes, and nothing was loaded
+	OldReload  bool // Kea: the reload says yes and is noted, and the old reservations stay
 
 	HangRestart   bool // restart and reload do not come back
 	NoLink        bool // SFTP: no hard links
