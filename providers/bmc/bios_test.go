@@ -87,6 +87,7 @@ func TestBIOS(t *testing.T) {
 			"plain":                func(*bmctest.Machine) {},
 			"no graceful restart":  func(m *bmctest.Machine) { m.Profile.NoGracefulRestart = true },
 			"no operating system":  func(m *bmctest.Machine) { m.Profile.NoOS = true },
+			"slow to shut down":    func(m *bmctest.Machine) { m.Profile.Shutdown = 100 * time.Second },
 			"host is off":          func(m *bmctest.Machine) { m.PoweredOff = true },
 			"slow to schedule":     func(m *bmctest.Machine) { m.Profile.JobPolls = 12 },
 			"echo before the boot": func(m *bmctest.Machine) { m.Profile.BIOSEcho = true },

@@ -15,9 +15,12 @@ const (
 	memoStaged = "staged" // when all was stored that waits for a boot
 	memoReset  = "reset"  // when the host was reset
 	memoType   = "reset_type"
-	memoLast   = "last" // LastResetTime before it
-	memoLost   = "lost" // the BMC did not answer it
+	memoLast   = "last"  // LastResetTime before it
+	memoLost   = "lost"  // the BMC did not answer it
+	memoBegun  = "begun" // the host was seen to boot since
 )
+
+const gracefulRestart = "GracefulRestart"
 
 // The pauses around a reset.
 const (
@@ -26,7 +29,8 @@ const (
 	// gracefulWait is how long a host may take to obey the power button before it
 	// is reset the hard way.
 	gracefulWait = 5 * time.Minute
-	// lostWait is how long a host is watched whose reset was not answered.
+	// lostWait is how long a host may take to begin to boot after it was reset the
+	// hard way.
 	lostWait = 2 * time.Minute
 	// bootGuess is how long a boot lasts at most on a BMC that does not tell how far
 	// the host is.
@@ -118,12 +122,9 @@ func (k *conn) reboot(ctx context.Context, h host, memo plan.Memo, what string) 
 		return waiting(gatherPause, what+"; the host is reset next", memo)
 	}
 	reset := memoTime(memo, memoReset)
-	if reset.IsZero() && k.lastReset.After(staged) { // for another step of the device
-		reset = k.lastReset
-		memo[memoReset] = reset.Format(time.RFC3339Nano)
-		if k.lostReset != "" {
-			memo[memoLost], memo[memoLast] = "yes", k.lostReset
-		}
+	if reset.IsZero() && k.lastReset.at.After(staged) { // for another step of the device
+		reset = k.lastReset.at
+		k.lastReset.into(memo)
 	}
 	if reset.IsZero() {
 		if h.booting {
@@ -131,21 +132,41 @@ func (k *conn) reboot(ctx context.Context, h host, memo plan.Memo, what string) 
 		}
 		return k.reset(ctx, h, memo, what)
 	}
-	if memo[memoType] == "GracefulRestart" && !h.booting && h.last == memo[memoLast] && h.last != "" && now.Sub(reset) > gracefulWait {
-		memo[memoReset] = "" // nobody obeyed
-		return k.reset(ctx, host{system: h.system, on: h.on, last: h.last}, memo, what)
+	since := now.Sub(reset)
+	if h.booting || !h.on && since < lostWait {
+		memo[memoBegun] = "yes"
 	}
-	if memo[memoLost] != "" && memo[memoType] != "GracefulRestart" && h.told && !h.booting && h.last == memo[memoLast] {
-		if now.Sub(reset) < lostWait {
-			return waiting(bootPause, "the BMC did not answer the reset of the host, which is watched", memo)
-		}
-		k.lastReset, k.lostReset = time.Time{}, ""
+	begun := memo[memoBegun] != "" || h.last != "" && h.last != memo[memoLast]
+	switch {
+	case h.booting, !h.on && since < lostWait, !h.told && since < bootGuess:
+		return waiting(bootPause, "the host boots", memo)
+	case !h.told, begun:
+		return nil
+	case memo[memoType] == gracefulRestart && since < gracefulWait, memo[memoType] != gracefulRestart && since < lostWait:
+		return waiting(bootPause, "the host was told to restart and has not begun", memo)
+	case memo[memoType] == gracefulRestart: // nobody obeyed
+		memo[memoReset] = ""
+		return k.reset(ctx, host{system: h.system, on: h.on, last: h.last}, memo, what)
+	case memo[memoLost] != "":
+		k.lastReset = hostReset{}
 		return failedWith(k.fault(plan.CodeBMCUnreachable, request{method: http.MethodPost, path: k.tree.system.path}, "the BMC of %s did not answer the reset of its host, and the host was not reset", k.device).With("last_reset", h.last))
 	}
-	if h.booting || !h.told && now.Sub(reset) < bootGuess {
-		return waiting(bootPause, "the host boots", memo)
+	return nil // a BMC that does not show its resets; the value tells
+}
+
+// hostReset is a reset of the host by this process.
+type hostReset struct {
+	at         time.Time
+	kind, last string // ResetType; LastResetTime before it
+	lost       bool   // the BMC did not answer it
+}
+
+// into notes the reset for a step.
+func (r hostReset) into(memo plan.Memo) {
+	memo[memoReset], memo[memoType], memo[memoLast], memo[memoLost], memo[memoBegun] = r.at.Format(time.RFC3339Nano), r.kind, r.last, "", ""
+	if r.lost {
+		memo[memoLost] = "yes"
 	}
-	return nil
 }
 
 func (k *conn) reset(ctx context.Context, h host, memo plan.Memo, what string) *plan.Result {
@@ -158,26 +179,23 @@ func (k *conn) reset(ctx context.Context, h host, memo plan.Memo, what string) *
 	if kind == "" {
 		return failedWith(k.lacks(h.system, "way to restart the host; it takes "+strings.Join(types, ", ")))
 	}
-	memo[memoLast] = h.last
-	k.lostReset = ""
 	ans, fault := k.ask(ctx, http.MethodPost, target, map[string]any{"ResetType": kind})
+	done := hostReset{at: k.client.opt.Now(), kind: kind, last: h.last}
 	switch {
 	case fault != nil && ans != nil && ans.status == http.StatusConflict:
 		return waiting(bootPause, "the host takes no reset just now", memo)
 	case isCode(fault, plan.CodeBMCUnreachable):
 		// It may have arrived. Counting it as sent keeps a second one from a host that
-		// boots; should it not have, the step ends by its budget.
+		// boots; one that shows no sign of it is reset again by the next try.
 		if ans == nil && !k.answered {
 			return failedWith(fault)
 		}
-		if h.last != "" {
-			memo[memoLost], k.lostReset = "yes", h.last
-		}
+		done.lost = true
 	case fault != nil:
 		return failedWith(fault)
 	}
-	k.lastReset = k.client.opt.Now()
-	memo[memoReset], memo[memoType] = k.lastReset.Format(time.RFC3339Nano), kind
+	k.lastReset = done
+	done.into(memo)
 	return waiting(bootPause, what+"; the host was told to restart ("+kind+")", memo)
 }
 
@@ -186,7 +204,7 @@ func (k *conn) reset(ctx context.Context, h host, memo plan.Memo, what string) *
 func mildest(h host, types []string) string {
 	order := []string{"ForceRestart", "PowerCycle"}
 	if h.os {
-		order = []string{"GracefulRestart", "ForceRestart", "PowerCycle"}
+		order = []string{gracefulRestart, "ForceRestart", "PowerCycle"}
 	}
 	if !h.on {
 		order = []string{"On", "ForceOn"}

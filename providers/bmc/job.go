@@ -153,7 +153,8 @@ func (k *conn) carryIn(ctx context.Context, h host, j job, memo plan.Memo) *plan
 		return failedWith(fault)
 	}
 	if k.carried[j.id()] && memo[memoReset] == "" { // by the reset of another step of the device
-		memo[memoStaged], memo[memoReset] = k.lastReset.Format(time.RFC3339Nano), k.lastReset.Format(time.RFC3339Nano)
+		k.lastReset.into(memo)
+		memo[memoStaged] = memo[memoReset]
 	}
 	was := k.lastReset
 	for _, other := range jobs {

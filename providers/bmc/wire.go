@@ -18,7 +18,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/enroll-dev/enroll/plan"
 )
@@ -53,8 +52,7 @@ type conn struct {
 	expired   bool   // the BMC did not know the session any more
 	restarted bool   // this process restarted the BMC itself
 	// lastReset is when this process last reset the host.
-	lastReset time.Time
-	lostReset string          // LastResetTime before it, when the BMC did not answer it
+	lastReset hostReset
 	carried   map[string]bool // jobs that were scheduled when that was
 	storing   bool            // a step is storing a boot order piece by piece
 	// readings are the resources read in this call of Read, so that two settings

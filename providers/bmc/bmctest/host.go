@@ -93,6 +93,8 @@ func (b *BMC) resetHost(w http.ResponseWriter, body object) {
 	case off:
 		b.host.powered = false
 	case kind == "GracefulRestart" && b.machine.Profile.NoOS: // nobody hears the button
+	case kind == "GracefulRestart" && b.machine.Profile.Shutdown > 0:
+		b.late = append(b.late, lateChange{at: b.now().Add(b.machine.Profile.Shutdown), apply: b.boot})
 	default:
 		b.boot()
 	}

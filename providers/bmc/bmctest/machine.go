@@ -92,6 +92,7 @@ type Profile struct {
 	SettingsObject bool
 
 	BootTime    time.Duration // how long POST takes
+	Shutdown    time.Duration // how long the operating system takes to obey
 	NoOS        bool          // nobody hears the power button
 	RestartTime time.Duration // how long the BMC answers nothing after its own reset
 	WarmupTime  time.Duration // and how long after that it answers 503 to all but the root
@@ -284,15 +285,15 @@ func (b *BMC) now() time.Time { return b.server.opt.Now() }
 
 // settle lets changes take effect whose time has come.
 func (b *BMC) settle() {
-	var left []lateChange
-	for _, c := range b.late {
+	due := b.late
+	b.late = nil // one that takes effect may bring another
+	for _, c := range due {
 		if c.at.After(b.now()) {
-			left = append(left, c)
+			b.late = append(b.late, c)
 			continue
 		}
 		c.apply()
 	}
-	b.late = left
 }
 
 // Hostname is the host name that the BMC has now.

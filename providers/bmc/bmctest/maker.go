@@ -22,6 +22,7 @@ type maker struct {
 	lockAfter            int
 	idle                 time.Duration // of sessions
 	weakETag             bool
+	bodyETag             bool // ETags stand in the body too
 	expands              bool // $expand
 	ifMatch              bool // 428 to a PATCH without
 	managerResets        []any

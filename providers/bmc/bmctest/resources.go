@@ -223,7 +223,14 @@ func (b *BMC) system() object {
 	if b.machine.Vendor == IDRAC {
 		d["Manufacturer"], d["SKU"] = "Dell Inc.", b.machine.ServiceTag
 	}
-	if b.machine.Vendor == IDRAC || b.machine.Vendor == Generic {
+	switch b.machine.Vendor {
+	case XCC:
+		delete(d, "LastResetTime")
+		delete(d["Links"].(object), "ManagedBy@odata.count")
+	case Generic:
+		delete(d["Links"].(object), "ManagedBy@odata.count")
+	}
+	if b.machine.Vendor == IDRAC && !b.machine.Profile.NoSystemSettings || b.machine.Vendor == Generic {
 		state := "OSRunning"
 		switch {
 		case b.inPOST():
@@ -241,6 +248,9 @@ func (b *BMC) system() object {
 	}
 	if b.maker.settings != "" && (b.machine.Vendor != IDRAC || !b.machine.Profile.NoSystemSettings) {
 		d["@Redfish.Settings"] = object{"@odata.type": "#Settings.v1_3_5.Settings", "SettingsObject": link(p + "/" + b.maker.settings), "SupportedApplyTimes": []any{"OnReset"}}
+		if b.machine.Vendor == AMI {
+			delete(d["@Redfish.Settings"].(object), "SupportedApplyTimes")
+		}
 	}
 	if !b.machine.Profile.NoBootOptions {
 		boot := d["Boot"].(object)
@@ -270,6 +280,10 @@ func (b *BMC) hostNIC(path string) object {
 				"@odata.id": path, "@odata.type": "#EthernetInterface.v1_9_0.EthernetInterface", "Id": b.nicID(i), "Name": "Host Ethernet Interface",
 				"MACAddress": mac, "PermanentMACAddress": mac, "LinkStatus": "LinkUp", "SpeedMbps": 100000, "Status": object{"State": "Enabled", "Health": "OK"},
 				"Description": fmt.Sprintf("Integrated NIC 1 Port %d Partition 1", i+1),
+			}
+			if b.machine.Vendor == AMI {
+				delete(d, "SpeedMbps")
+				delete(d, "Description")
 			}
 			for key, value := range nic.Link {
 				if value == absent {
@@ -309,9 +323,12 @@ func (b *BMC) manager() object {
 			b.attributesPath(), oem+"/DellAttributes/System.Embedded.1", oem+"/DellAttributes/LifecycleController.Embedded.1"),
 			"DellJobService": link(oem + "/DellJobService"), "DellLCService": link(oem + "/DellLCService"), "Jobs": link(b.jobsPath())}}
 	case XCC:
+		delete(d, "LastResetTime")
 		d["Model"], d["FirmwareVersion"], d["DateTimeLocalOffset"] = "Lenovo XClarity Controller", "TGBT42S 2.83 2023-07-05", b.values["offset"]
 		d["Oem"] = object{"Lenovo": object{"@odata.type": "#LenovoManager.v1_0_0.LenovoManagerProperties", "KCSEnabled": b.values["kcs"], "Security": link(b.securityPath()), "Recipients": link(b.recipientsPath())}}
 	case AMI:
+		delete(d, "LastResetTime")
+		delete(d["Links"].(object), "ManagerForServers")
 		d["VirtualMedia"] = link(p + "/VirtualMedia")
 		status := "Disabled"
 		if b.values["rmedia"] == true {
@@ -367,6 +384,10 @@ func (b *BMC) protocol() object {
 	}
 	if !b.machine.Profile.NoHostname {
 		d["HostName"], d["FQDN"] = b.hostname, b.hostname
+	}
+	if b.machine.Vendor == AMI {
+		delete(d, "FQDN")
+		delete(d, "HTTP")
 	}
 	return b.withSettings(d)
 }

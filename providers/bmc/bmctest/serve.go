@@ -177,7 +177,9 @@ func (b *BMC) busy(w http.ResponseWriter) {
 func (b *BMC) answer(w http.ResponseWriter, status int, doc object) {
 	if tag := b.etag(doc); tag != "" {
 		w.Header().Set("ETag", tag)
-		doc["@odata.etag"] = tag
+		if b.maker.bodyETag {
+			doc["@odata.etag"] = tag
+		}
 	}
 	b.respond(w, status, doc)
 }

@@ -9,7 +9,7 @@ import (
 // megarac is an AMI MegaRAC SP-X on a board of another maker.
 func megarac() maker {
 	return maker{
-		system: "Self", manager: "Self", nic: "eth0", model: "G593-SD0", registry: "Base.1.12", lockAfter: 5, idle: 30 * time.Second,
+		system: "Self", manager: "Self", nic: "eth0", model: "G593-SD0", registry: "Base.1.12", lockAfter: 5, idle: 30 * time.Second, bodyETag: true,
 		ifMatch: true, expands: true, managerResets: []any{"ForceRestart"}, resetInfo: true, settings: "SD", biosSettings: "SD",
 		root: func(b *BMC, d object) {
 			d["Vendor"], d["Product"], d["RedfishVersion"] = "AMI", "AMI Redfish Server", "1.11.0"

@@ -6,7 +6,7 @@ import "time"
 func openBMC() maker {
 	return maker{
 		system: "system", manager: "bmc", nic: "eth0", model: "Example Server", registry: "Base.1.18", lockAfter: 5, idle: 5 * time.Minute, weakETag: true,
-		expands: true, managerResets: []any{"GracefulRestart", "ForceRestart"}, biosSettings: "Settings",
+		expands: true, managerResets: []any{"GracefulRestart", "ForceRestart"}, resetInfo: true, biosSettings: "Settings",
 		root: func(b *BMC, d object) {
 			d["Vendor"], d["Product"] = "OpenBMC", "Example BMC"
 			d["Links"].(object)["ManagerProvidingService"] = link(b.managerPath())

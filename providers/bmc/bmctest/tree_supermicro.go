@@ -8,7 +8,7 @@ import (
 // smc is a Supermicro X12.
 func smc() maker {
 	return maker{
-		system: "1", manager: "1", nic: "1", model: "SYS-821GE", registry: "Base.1.10", lockAfter: 3, idle: 5 * time.Minute,
+		system: "1", manager: "1", nic: "1", model: "SYS-821GE", registry: "Base.1.10", lockAfter: 3, idle: 5 * time.Minute, bodyETag: true,
 		managerResets: []any{"GracefulRestart"}, resetInfo: true, biosSettings: "SD",
 		root: func(b *BMC, d object) {
 			d["RedfishVersion"] = "1.11.0"

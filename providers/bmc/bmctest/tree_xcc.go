@@ -11,7 +11,7 @@ import (
 // lenovo is an XCC2.
 func lenovo() maker {
 	return maker{
-		system: "1", manager: "1", nic: "NIC", model: "ThinkSystem SR680a V3", registry: "Base.1.12", lockAfter: 5, idle: 5 * time.Minute,
+		system: "1", manager: "1", nic: "NIC", model: "ThinkSystem SR680a V3", registry: "Base.1.12", lockAfter: 5, idle: 5 * time.Minute, bodyETag: true,
 		expands: true, managerResets: []any{"GracefulRestart", "ForceRestart"}, settings: "Pending", biosSettings: "Pending",
 		root: func(_ *BMC, d object) {
 			d["Vendor"] = "Lenovo"
