@@ -247,11 +247,35 @@ func (b *builder) decide(k Kind, d *deviceState, r Resource) *Step {
 	if s.BeforeUnknown {
 		d.head.UpTo = true
 	}
-	if d.owner.Owned && !k.OnOwned && s.Blocked == nil {
+	switch {
+	case !d.owner.Owned || k.OnOwned || s.Blocked != nil:
+	case b.in.Scope.Site.OwnedNodes.Releases(s):
+		s.OnOwned = true
+	default:
 		s.Blocked = &Block{Rule: RuleOwned, Text: d.owner.Reason}
 	}
 	d.steps = append(d.steps, s)
 	return s
+}
+
+// onOwned decides about a shared step of which every device that it serves is
+// held by somebody.
+func (b *builder) onOwned(s *Step) {
+	reason := ""
+	for _, name := range s.Serves {
+		owner := b.devices[name].owner
+		if !owner.Owned {
+			return
+		}
+		reason = owner.Reason
+	}
+	switch {
+	case reason == "" || s.Blocked != nil:
+	case b.in.Scope.Site.OwnedNodes.Releases(s):
+		s.OnOwned = true
+	default:
+		s.Blocked = &Block{Rule: RuleOwned, Text: reason}
+	}
 }
 
 func (b *builder) decideShared(k Kind, r Resource) {
@@ -300,6 +324,7 @@ func (b *builder) decideShared(k Kind, r Resource) {
 		s.Serves = append([]string(nil), b.names...)
 	}
 	sort.Strings(s.Serves)
+	b.onOwned(s)
 	for _, name := range s.Serves {
 		d := b.devices[name]
 		if d == nil || s.Blocked != nil {

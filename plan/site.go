@@ -1,6 +1,9 @@
 package plan
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Site is what the HCL files of one site say, as plain data. Durations are
 // final (defaults applied); secrets are references.
@@ -17,10 +20,8 @@ type Site struct {
 	Verification Verification
 
 	// What follows is decoded and checked; this version does not act on it.
-	Limits       Limits
-	OwnedNodes   OwnedNodes
-	FleetManager *FleetManagerSettings // nil: the site has none
-	Workflow     *WorkflowSettings     // nil: the site has none
+	Limits     Limits
+	OwnedNodes OwnedNodes
 
 	ConfigureDHCP       bool
 	ConfigureBMC        bool
@@ -263,27 +264,23 @@ type OwnedNodes struct {
 	Release []string // SYSTEM.KIND without reboot, bmc_reset, power and credential
 }
 
+// Releases reports whether a step may run on an owned node: its kind is released,
+// and it has none of the effects that a tenant would notice, which nothing releases.
+func (o OwnedNodes) Releases(s *Step) bool {
+	for _, e := range s.Effects {
+		switch e { //nolint:exhaustive // a service beside the machine may restart
+		case EffectReboot, EffectBMCReset, EffectPower, EffectCredential, EffectErase, EffectIrreversible:
+			return false
+		}
+	}
+	return slices.Contains(o.Release, s.Address.KindName())
+}
+
 // Verification says which differences between names that LLDP announces and those
 // of NetBox do not count, by the slug of the switch's platform.
 type Verification struct {
 	PortNames   map[string][]string // case, spaces, abbreviation, leading_zeros
 	SwitchNames map[string][]string // case, domain
-}
-
-// FleetManagerSettings says how the fleet manager is reached.
-type FleetManagerSettings struct {
-	URL     string
-	Token   SecretRef
-	CAFile  string
-	Timeout time.Duration // of one request
-}
-
-// WorkflowSettings says where the durable workflow engine is.
-type WorkflowSettings struct {
-	Address   string // host:port
-	Namespace string
-	TaskQueue string
-	CAFile    string
 }
 
 // Settings are the parts of a site that depend on the device: expressions with

@@ -47,12 +47,6 @@ func (r *reporter) site(b *rawBlock) *plan.Site {
 	for _, n := range b.named("verification") {
 		s.Verification = verification(n)
 	}
-	for _, n := range b.named("fleet_manager") {
-		s.FleetManager = &plan.FleetManagerSettings{URL: baseURL(n), Token: get[plan.SecretRef](n, "token"), CAFile: get[string](n, "ca_file"), Timeout: get[time.Duration](n, "timeout")}
-	}
-	for _, n := range b.named("workflow") {
-		s.Workflow = &plan.WorkflowSettings{Address: get[string](n, "address"), Namespace: get[string](n, "namespace"), TaskQueue: get[string](n, "task_queue"), CAFile: get[string](n, "ca_file")}
-	}
 	s.Policies, s.Tolerations = r.policies(b), r.tolerations(b, r.now)
 	r.checkRoles(b)
 	r.checkClasses(b)

@@ -6,13 +6,12 @@ func limitsBlock() *block {
 	limit := func(name, fallback, most, unit, doc, effect string) attribute {
 		return attribute{name: name, typ: intType, fallback: fallback, min: "1", max: most, unit: unit, example: fallback, since: version01, doc: doc, effect: effect}
 	}
-	later := func(a attribute) attribute { a.unused = true; return a }
 	return &block{
 		name: "limits", since: version01,
 		doc: "How much happens at once.",
 		attrs: []attribute{
 			limit("devices", "16", "500", "devices", "Devices with an exchange in flight at once. While NetBox, Ironic or the DHCP server cannot keep up, apply uses fewer.", "how fast apply is"),
-			later(limit("requests_per_bmc", "1", "4", "requests", "Requests that one BMC has in flight.", "how busy a BMC gets")),
+			limit("requests_per_bmc", "1", "4", "requests", "Requests that one BMC has in flight at most. enroll sends each BMC one after the other, whatever stands here.", "how busy a BMC gets"),
 			limit("reboots", "5", "1000", "hosts", "Hosts of the site that reboot at once; where it is not set, not fewer than `reboots_per_rack`. A host counts from the begin of its step, for ten minutes at most: one that cleans its disks for hours has long booted.", "when steps with the effect reboot wait"),
 			limit("reboots_per_rack", "2", "100", "hosts", "Hosts of one rack that reboot at once. Not more than `reboots`; where it is not set, that many where they are fewer.", "when steps with the effect reboot wait"),
 			limit("dhcp_batch", "50", "1000", "hosts", "Reservations that are written in one exchange, beside the `devices` at once. All of an apply share one restart.", "dhcp.reservation"),
@@ -22,8 +21,8 @@ func limitsBlock() *block {
 
 func ownedNodesBlock() *block {
 	return &block{
-		name: "owned_nodes", since: version01, unused: true,
-		doc: "What may be changed on a node that Nova or a standalone deployment owns. Without it: nothing.",
+		name: "owned_nodes", since: version01,
+		doc: "What may be changed on a node that Nova or a standalone deployment owns. Without it: nothing but the NetBox tag. Only nodes whose enrolment is over are meant; on all others nothing runs.",
 		attrs: []attribute{
 			{name: "release", typ: textListType, required: true, enum: harmlessKinds(), example: `["bmc.ntp"]`, since: version01,
 				doc: "Kinds whose differences are mended on owned nodes. What can reboot, switch, reset or change a credential cannot be released.", effect: "which differences are not blocked"},
@@ -62,31 +61,9 @@ func verificationBlock() *block {
 }
 
 func fleetManagerBlock() *block {
-	return &block{
-		name: "fleet_manager", since: version01, unused: true,
-		doc: "The fleet manager that is told the platform class.",
-		attrs: []attribute{
-			{name: "url", typ: textType, required: true, check: isServiceURL, example: `"https://fleet.example.net"`, since: version01,
-				doc: "Its base address.", effect: "where the platform class is recorded a second time"},
-			{name: "token", typ: secretType, required: true, example: `secret("fleet-manager", "token")`, since: version01,
-				doc: "Its API token.", effect: "login at the fleet manager"},
-			caFile(), timeout("30s"),
-		},
-	}
+	return &block{name: "fleet_manager", later: true, doc: "A fleet manager that is told the platform class.", instead: "Remove it; the class stands in NetBox's custom field platform_class, where the fleet manager can read it."}
 }
 
 func workflowBlock() *block {
-	return &block{
-		name: "workflow", since: version01, unused: true,
-		doc: "The durable workflow engine (Temporal) that runs the steps of large fleets.",
-		attrs: []attribute{
-			{name: "address", typ: textType, required: true, check: isHostPort, example: `"temporal.example.net:7233"`, since: version01,
-				doc: "Host and port of its frontend.", effect: "where workflows are started"},
-			{name: "namespace", typ: textType, fallback: "default", check: isName, example: `"enroll"`, since: version01,
-				doc: "The namespace.", effect: "where workflows are started"},
-			{name: "task_queue", typ: textType, fallback: "enroll", check: isName, example: `"enroll-lon14"`, since: version01,
-				doc: "The task queue that the site's workers serve.", effect: "which worker runs the steps"},
-			caFile(),
-		},
-	}
+	return &block{name: "workflow", later: true, doc: "A durable workflow engine (Temporal) that runs the steps of large fleets.", instead: "Remove it; enroll apply runs them itself; limits says how many at once."}
 }

@@ -134,8 +134,6 @@ func TestSite(t *testing.T) {
 		Limits:       plan.Limits{Devices: 8, RequestsPerBMC: 2, Reboots: 4, RebootsPerRack: 1, DHCPBatch: 10},
 		OwnedNodes:   plan.OwnedNodes{Release: []string{"bmc.ntp", "bmc.syslog"}},
 		Verification: plan.Verification{PortNames: map[string][]string{"cumulus-linux": {"case", "abbreviation"}, "sonic": {"spaces"}}},
-		FleetManager: &plan.FleetManagerSettings{URL: "https://fleet.example.net", Token: plan.SecretRef{Item: "fleet", Field: "token"}, CAFile: "fleet.pem", Timeout: 5 * time.Second},
-		Workflow:     &plan.WorkflowSettings{Address: "temporal.example.net:7233", Namespace: "enroll", TaskQueue: "enroll-lon14", CAFile: "temporal.pem"},
 	}
 	if d := cmp.Diff(want, site); d != "" {
 		t.Errorf("-want +have:\n%s", d)
@@ -203,7 +201,7 @@ func TestDefaults(t *testing.T) {
 	if l := s.Limits; l != (plan.Limits{Devices: 16, RequestsPerBMC: 1, Reboots: 5, RebootsPerRack: 2, DHCPBatch: 50}) {
 		t.Errorf("limits %+v", l)
 	}
-	if s.FleetManager != nil || s.Workflow != nil || s.OwnedNodes.Release != nil || s.BMC.Security != nil || s.BMC.IDRAC != nil {
+	if s.OwnedNodes.Release != nil || s.BMC.Security != nil || s.BMC.IDRAC != nil {
 		t.Errorf("what is not written is there: %+v", s)
 	}
 	if b := s.BMC; !b.RestrictBoot || b.Insecure || b.Timeout != 30*time.Second || b.ReadyBudget != 30*time.Minute {

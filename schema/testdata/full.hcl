@@ -157,16 +157,4 @@ site "lon14" {
       ignore = ["spaces"]
     }
   }
-  fleet_manager {
-    url     = "https://fleet.${local.domain}/"
-    token   = secret("fleet", "token")
-    ca_file = "fleet.pem"
-    timeout = "5s"
-  }
-  workflow {
-    address    = "temporal.${local.domain}:7233"
-    namespace  = "enroll"
-    task_queue = "enroll-lon14"
-    ca_file    = "temporal.pem"
-  }
 }

@@ -101,12 +101,6 @@ site "lon14" {
     }
   }
 
-  # The fleet manager wants to know the platform class as well.
-  fleet_manager {
-    url   = "https://fleet.${var.domain}"
-    token = secret("fleet-manager", "token")
-  }
-
   # iDRAC forgets this one at every boot; somebody looks at it again next year.
   tolerate "serial_redirect" {
     address = "*/bmc.bios"
