@@ -150,6 +150,7 @@ func TestUnusualSecrets(t *testing.T) {
 	note("validate --live", 0, "validate", "--live")
 	note("doctor", 0, "doctor")
 	note("backfill", 0, "backfill", "platform-class")
+	note("record", exitUsage, "record", "bmc", "gpu-001")
 	note("fmt", 0, "fmt", "--diff", filepath.Join(dir, "site"))
 	note("schema", 0, "schema")
 	note("completion", 0, "completion", "bash")

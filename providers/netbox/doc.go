@@ -17,6 +17,8 @@
 //     is a 404 or is missing from lists.
 //   - "next" is built from the server's own idea of its host: pages are
 //     followed by offset, ordered by id, and counted.
+//   - Rivals for a MAC are looked for in the device's own site: over all sites that
+//     would be a request for every hundred MACs, and DHCP and Ironic are a site's own.
 //   - ETag and add_tags exist from 4.6; before, a PATCH of tags replaces the list.
 //   - An unknown tag in add_tags is a 500.
 //   - A redirect would turn a PATCH into a GET that succeeds: none is followed.

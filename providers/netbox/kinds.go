@@ -8,7 +8,7 @@ import (
 
 // Kinds are the resources that enroll keeps in NetBox: one file each.
 func Kinds() []plan.Kind {
-	return []plan.Kind{platformClassKind(), statusKind(), tagKind()}
+	return []plan.Kind{platformClassKind(), statusKind(), bmcTagKind(), tagKind()}
 }
 
 // read answers a resource of a kind from a device as NetBox has it.

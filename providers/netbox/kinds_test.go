@@ -40,6 +40,64 @@ func provide(planned bool) plan.Kind {
 	}
 }
 
+// The tag of configured BMCs comes after everything that is set on the BMC, and not
+// where that is not the plan's to finish.
+func TestBMCTag(t *testing.T) {
+	const tag = "netbox.tag[ipmi_exporter]"
+	held := plan.Ownership{State: plan.StateActive, Owned: true, Satisfied: true, Reason: "instance x"}
+	for name, tc := range map[string]struct {
+		configure bool
+		tags      []string
+		owner     plan.Ownership
+		blocked   bool
+		planned   bool
+	}{
+		"fresh":                  {configure: true, planned: true},
+		"tagged":                 {configure: true, tags: []string{"ipmi_exporter"}},
+		"BMCs are not ours":      {},
+		"held by somebody":       {configure: true, owner: held},
+		"a setting is forbidden": {configure: true, blocked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := host(1)
+			d.Status, d.Tags = "active", tc.tags
+			s := serve(t, netboxtest.Options{}, d)
+			c := client(t, s.URL, s.Token)
+			st := site()
+			st.BMC, st.ConfigureBMC = &plan.BMCSettings{}, tc.configure
+			sc := scopeOf(st, intent(t, c, st, "gpu-001"))
+			ntp := plan.Kind{Name: "bmc.ntp", Phase: plan.PhaseBMC,
+				Want: func(t *plan.Target) []plan.Resource {
+					return []plan.Resource{{Address: t.Address("bmc", "ntp", ""), Want: plan.Str("a")}}
+				},
+				Decide: func(d plan.Decision) plan.Verdict {
+					v := plan.Compare(d)
+					if tc.blocked {
+						v.Step.Blocked = &plan.Block{Rule: plan.RuleUnsupported, Text: "no such thing"}
+					}
+					return v
+				}}
+			world := c.Read(context.Background(), sc, desired(sc))
+			world[sc.Targets[0].Address("bmc", "ntp", "")] = plan.LiveValue(plan.Str("b"))
+			p := plan.Build(plan.Input{Scope: sc, Kinds: append(netbox.Kinds(), ntp), World: world, Owners: map[string]plan.Ownership{"gpu-001": tc.owner}})
+			ids := map[string]string{}
+			var found *plan.Step
+			for _, step := range p.Steps {
+				ids[step.Address.Local()] = step.ID
+				if step.Address.Local() == tag {
+					found = step
+				}
+			}
+			if (found != nil) != tc.planned {
+				t.Fatalf("planned: %v, want %v", found, tc.planned)
+			}
+			if found != nil && !slices.Contains(found.Needs, ids["bmc.ntp"]) {
+				t.Errorf("it needs %v, not %s", found.Needs, ids["bmc.ntp"])
+			}
+		})
+	}
+}
+
 // What is planned, by the record's status and tags and the node's state.
 func TestDecide(t *testing.T) {
 	class := `netbox.platform_class update {"platform_class":""} → {"platform_class":"H200_LENOVOHG635NV2_NORDMA_01"}`

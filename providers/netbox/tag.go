@@ -3,6 +3,7 @@ package netbox
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -11,7 +12,36 @@ import (
 const (
 	kindTag   = "netbox.tag"
 	tagIronic = "ironic"
+	tagBMC    = "ipmi_exporter"
 )
+
+// bmcTagKind marks a device whose BMC is configured (reference workflow, phase 2): the
+// monitoring of BMCs goes by it, whatever there was to configure.
+func bmcTagKind() plan.Kind {
+	return plan.Kind{
+		Name:   kindTag,
+		Key:    tagBMC,
+		Phase:  plan.PhaseActivate,
+		Doc:    "NetBox tag that marks the device's BMC as configured; it is added, never removed.",
+		Decide: decideBMCTag,
+		Want: func(t *plan.Target) []plan.Resource {
+			if t.Site.BMC == nil || !t.Site.ConfigureBMC {
+				return nil
+			}
+			return []plan.Resource{{Address: t.Address("netbox", "tag", tagBMC), Want: tagValue(true), From: []string{t.Intent.URL}}}
+		},
+	}
+}
+
+// decideBMCTag plans no tag where the BMC is not configured to the end: on a node that
+// somebody holds, and where a step of the BMC is blocked.
+func decideBMCTag(d plan.Decision) plan.Verdict {
+	blocked := slices.ContainsFunc(d.Steps, func(s *plan.Step) bool { return s.Address.System == "bmc" && s.Blocked != nil })
+	if (d.Owner.Owned || blocked) && d.Live.Presence == plan.Present {
+		return plan.Nothing()
+	}
+	return plan.Compare(d)
+}
 
 // tagKind marks a device as enrolled. The tag is added to the others and never
 // taken away. It is the one thing that is also written for an owned node
@@ -19,6 +49,7 @@ const (
 func tagKind() plan.Kind {
 	return plan.Kind{
 		Name:    kindTag,
+		Key:     tagIronic,
 		Phase:   plan.PhaseFinish,
 		OnOwned: true,
 		Doc:     "NetBox tag that marks the device as enrolled; it is added, never removed.",

@@ -250,18 +250,20 @@ func (e endpoint) String() string {
 
 // netInterface is an interface of a device. Absent booleans are nil.
 type netInterface struct {
-	ID            int64       `json:"id"`
-	Name          string      `json:"name"`
-	Type          choice      `json:"type"`
-	Device        *ref        `json:"device"`
-	MgmtOnly      *bool       `json:"mgmt_only"`
-	Enabled       *bool       `json:"enabled"`
-	MAC           *string     `json:"mac_address"`
-	PrimaryMAC    *macObject  `json:"primary_mac_address"`
-	MACs          []macObject `json:"mac_addresses"`
-	Endpoints     []endpoint  `json:"connected_endpoints"` // null when not cabled
-	EndpointsType *string     `json:"connected_endpoints_type"`
-	Reachable     *bool       `json:"connected_endpoints_reachable"`
+	ID         int64       `json:"id"`
+	Name       string      `json:"name"`
+	Type       choice      `json:"type"`
+	Device     *ref        `json:"device"`
+	MgmtOnly   *bool       `json:"mgmt_only"`
+	Enabled    *bool       `json:"enabled"`
+	MAC        *string     `json:"mac_address"`
+	PrimaryMAC *macObject  `json:"primary_mac_address"`
+	MACs       []macObject `json:"mac_addresses"`
+	// Null when not cabled. link_peers is no other name for it: it is the next hop, a
+	// panel's port where there is one, and all versions from 4.2 on give both.
+	Endpoints     []endpoint `json:"connected_endpoints"`
+	EndpointsType *string    `json:"connected_endpoints_type"`
+	Reachable     *bool      `json:"connected_endpoints_reachable"`
 }
 
 func (i *netInterface) ident() int64 { return i.ID }

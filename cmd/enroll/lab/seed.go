@@ -17,6 +17,7 @@ const frontendType = "200gbase-x-qsfp56"
 // secrets into the vault.
 func (l *Lab) seed(machine func(*bmctest.Machine)) {
 	l.NetBox.AddTag("ironic")
+	l.NetBox.AddTag("ipmi_exporter")
 	l.Vault.Put("netbox-enroll", map[string]string{"credential": l.NetBox.Token})
 	l.Vault.Put("ssh-config-dhcp", map[string]string{"private_key": string(l.DHCP.IdentityPEM), "known_hosts": string(l.DHCP.KnownHosts)})
 	for _, h := range l.Hosts {

@@ -46,6 +46,8 @@ site "%[1]s" {
     ca_file     = "bmc-ca.pem"
     ntp_servers = ["ntp1.example.net", "ntp2.example.net"]
   }
+
+  record_platform_class = true
 %[9]s}
 `
 
