@@ -158,6 +158,9 @@ type Scope struct {
 	// Stale are the entries on the DHCP server that the operator wants removed, by
 	// the names of their files. They are known when the server was read.
 	Stale []string
+	// Ownerless are entries on the DHCP server of devices that NetBox does not have, by
+	// the names of their files, as far as a run for some of the site's devices asked.
+	Ownerless []string
 }
 
 // Target finds a device by name; nil when it is not in scope.

@@ -8,7 +8,7 @@ import (
 )
 
 func (a *app) driftCommand() *cobra.Command {
-	f := planFlags{life: plan.DefaultLife, parameterFlags: parameterFlags{runInspection: true}}
+	f := planFlags{drift: true, life: plan.DefaultLife, parameterFlags: parameterFlags{runInspection: true}}
 	cmd := &cobra.Command{
 		Use: "drift [DEVICE…]", Short: "Say where reality left the record, for cron: quiet when it did not",
 		Long: "Plans devices, by default all that NetBox has as active, and prints what differs; nothing at all when nothing\n" +

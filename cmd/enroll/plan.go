@@ -22,6 +22,7 @@ type planFlags struct {
 	parameterFlags
 	out      string
 	detailed bool
+	drift    bool // it is enroll drift
 	life     time.Duration
 }
 
@@ -97,7 +98,7 @@ func (a *app) plan(ctx context.Context, f planFlags, names []string) (*plan.Plan
 	if err != nil {
 		return nil, s, err
 	}
-	s.scope.Parameters = f.parameters()
+	s.scope.Parameters, s.asksOwners = f.parameters(), f.drift
 	if err := s.mayPrune(); err != nil {
 		return nil, s, err
 	}
@@ -148,6 +149,9 @@ func (s *session) look(ctx context.Context, sel plan.Selection, desired []plan.R
 	in.Owners, in.World, err = survey(netbox.SameReading(ctx), s.router, s.scope, desired)
 	if err == nil && s.scope.Parameters.PruneDHCP && s.scope.Whole {
 		err = s.findStale(ctx, in.World)
+	}
+	if err == nil && s.asksOwners {
+		err = s.findOwnerless(ctx, in.World)
 	}
 	in.Statistics = s.statistics()
 	return in, err

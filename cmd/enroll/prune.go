@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -40,13 +41,38 @@ func (s *session) findStale(ctx context.Context, world plan.Snapshot) error {
 	return nil
 }
 
-// unclaimed asks NetBox about the devices of entries.
-func (s *session) unclaimed(ctx context.Context, marks []dhcp.Mark) ([]dhcp.Mark, error) {
+// findOwnerless fills in which entries on the DHCP server are of devices that NetBox
+// does not have, for a run that is not for all devices and so has to ask about every
+// other entry. One with another address may be that device's own to mend.
+func (s *session) findOwnerless(ctx context.Context, world plan.Snapshot) error {
+	marks := dhcp.Strangers(s.scope, world)
+	if len(marks) == 0 {
+		return nil
+	}
+	recorded, err := s.recorded(ctx, marks)
+	if err != nil {
+		return err
+	}
+	for _, m := range marks {
+		if _, exists := recorded[m.DeviceID]; !exists {
+			s.scope.Ownerless = append(s.scope.Ownerless, m.File)
+		}
+	}
+	return nil
+}
+
+// recorded asks NetBox about the devices of entries.
+func (s *session) recorded(ctx context.Context, marks []dhcp.Mark) (map[int64]netip.Addr, error) {
 	var ids []int64
 	for _, m := range marks {
 		ids = append(ids, m.DeviceID)
 	}
-	recorded, err := s.netbox.Recorded(ctx, ids)
+	return s.netbox.Recorded(ctx, ids)
+}
+
+// unclaimed gives the entries that NetBox gives to nobody.
+func (s *session) unclaimed(ctx context.Context, marks []dhcp.Mark) ([]dhcp.Mark, error) {
+	recorded, err := s.recorded(ctx, marks)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,9 @@ type session struct {
 	vault  *vault
 	scope  *plan.Scope
 	failed []plan.Diagnostic // devices without an intent
+	// asksOwners has NetBox asked about entries on the DHCP server that are none of
+	// the run's devices'.
+	asksOwners bool
 	// refused is why the vault did not give all secrets, while systems are probed.
 	refused *plan.Fault
 

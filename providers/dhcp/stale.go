@@ -94,8 +94,7 @@ func Stale(sc *plan.Scope, world plan.Snapshot) []Mark {
 }
 
 func staleIn(sc *plan.Scope, live plan.Value) []Mark {
-	entries := plan.Attr(live, attrMarked)
-	if !sc.Whole || !entries.IsKnown() || entries.IsNull() || entries.LengthInt() == 0 {
+	if !sc.Whole {
 		return nil
 	}
 	targets := map[int64]*plan.Target{}
@@ -103,13 +102,41 @@ func staleIn(sc *plan.Scope, live plan.Value) []Mark {
 		targets[t.Intent.ID] = t
 	}
 	var out []Mark
-	for _, v := range entries.AsValueSlice() {
-		m, ok := parseMark(v.AsString())
-		if t := targets[m.DeviceID]; ok && (t == nil || m.leftBehind(t)) {
+	for _, m := range marksIn(live) {
+		if t := targets[m.DeviceID]; t == nil || m.leftBehind(t) {
 			out = append(out, m)
 		}
 	}
 	return out
+}
+
+// marksIn reads the marks in the live value of a service.
+func marksIn(live plan.Value) []Mark {
+	entries := plan.Attr(live, attrMarked)
+	if !entries.IsKnown() || entries.IsNull() || entries.LengthInt() == 0 {
+		return nil
+	}
+	var out []Mark
+	for _, v := range entries.AsValueSlice() {
+		if m, ok := parseMark(v.AsString()); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Strangers lists the entries of devices that are none of a run's, for a run that
+// is not for all of the site's devices: whose they are only NetBox can tell.
+func Strangers(sc *plan.Scope, world plan.Snapshot) []Mark {
+	if sc.Whole {
+		return nil
+	}
+	own := map[int64]bool{}
+	for _, t := range sc.Targets {
+		own[t.Intent.ID] = true
+	}
+	service := world[plan.Address{Site: sc.Site.Name, System: "dhcp", Kind: kindService}]
+	return slices.DeleteFunc(marksIn(service.Value), func(m Mark) bool { return own[m.DeviceID] })
 }
 
 // leftBehind reports whether an entry with a device's id has nothing of what the
@@ -144,6 +171,14 @@ func observeStale(d plan.Decision) []plan.Observation {
 		fate = "NetBox has that device elsewhere, with this address or with none; it is left alone"
 	}
 	var out []plan.Observation
+	for _, m := range marksIn(d.Live.Value) {
+		if slices.Contains(d.Scope.Ownerless, m.File) {
+			out = append(out, plan.Observation{
+				Address: d.Resource.Address, Rule: "stale", Want: plan.Null, Live: plan.Str(m.File),
+				Text: fmt.Sprintf("%s/%s is the entry of NetBox device %d, which NetBox does not have; it is left alone", d.Scope.Site.DHCP.Directory, m.File, m.DeviceID),
+			})
+		}
+	}
 	for _, m := range staleIn(d.Scope, d.Live.Value) {
 		if slices.Contains(d.Scope.Stale, m.File) {
 			continue
