@@ -108,6 +108,7 @@ func (h hostCredentials) Credential(ctx context.Context, device string) (string,
 	if t == nil {
 		return "", plan.Secret{}, fmt.Errorf("device %s is not in scope", device)
 	}
+	h.vault.show(t.Settings.BMCUsername)
 	if err := h.vault.load(ctx, []plan.SecretRef{t.Settings.BMCUsername, t.Settings.BMCPassword}); err != nil {
 		return "", plan.Secret{}, err
 	}
