@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 )
@@ -28,15 +27,10 @@ func TestLabFleetSurvivesKills(t *testing.T) {
 	dice := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // moments, not secrets
 	l := openLab(t)
 	var names []string
-	var resets sync.WaitGroup
 	for i := range 20 {
 		name := fmt.Sprintf("gpu-%03d", i+1)
 		names = append(names, name)
-		resets.Go(func() { l.reset(t, name) })
-	}
-	resets.Wait()
-	if t.Failed() {
-		return
+		l.reset(t, name)
 	}
 	apply := append([]string{"apply", "--auto-approve", "--format", "json"}, names...)
 	for kill := range 3 {

@@ -162,11 +162,16 @@ func (r *run) restored(ctx context.Context, j *job, out outcome) {
 		r.rests.put(j)
 		return
 	default:
-		f := plan.NewFault(plan.CodeObligation, "%s: not put back: %s", j.owes.Address, j.owes.Text)
-		if out.fault != nil {
-			f = f.With("fault", out.fault.Error())
-		}
-		r.obligations = append(r.obligations, ObligationReport{Obligation: *j.owes, Fault: f})
+		r.notPutBack(j, out.fault)
 	}
 	r.close(j, j.end)
+}
+
+// notPutBack reports what stays open.
+func (r *run) notPutBack(j *job, why *plan.Fault) {
+	f := plan.NewFault(plan.CodeObligation, "%s: not put back: %s", j.owes.Address, j.owes.Text)
+	if why != nil {
+		f = f.With("fault", why.Error())
+	}
+	r.obligations = append(r.obligations, ObligationReport{Obligation: *j.owes, Fault: f})
 }

@@ -92,6 +92,10 @@ type Options struct {
 	Limit     time.Duration // of the whole run, which then stops in good order; 0 means none
 	Heartbeat time.Duration // a sign of life when nothing else was told for so long; 0 means none
 
+	// CancelGrace is how long what is in flight may take to end once the run was
+	// cancelled; after that it is in doubt.
+	CancelGrace time.Duration
+
 	// Restoring what a step left open is tried for RestoreBudget, and for
 	// RestoreGrace once the run was cancelled.
 	RestoreBudget, RestoreGrace time.Duration
@@ -121,7 +125,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Devices: 16, Budget: 15 * time.Minute, RebootWindow: 10 * time.Minute, Heartbeat: 5 * time.Minute,
-		RestoreBudget: 2 * time.Minute, RestoreGrace: 5 * time.Second,
+		RestoreBudget: 2 * time.Minute, RestoreGrace: 5 * time.Second, CancelGrace: 5 * time.Second,
 		BusyMin: 10 * time.Second, BusyMax: time.Minute, BusyBudget: 15 * time.Minute,
 		Retries: 3, RetryMin: 2 * time.Second,
 		ReadBacks: 3, ReadBackPause: time.Second,

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -93,6 +94,8 @@ type run struct {
 	began    time.Time
 	told     time.Time // of the last event
 	results  chan result
+	ended    chan struct{} // nobody takes results any more
+	grace    time.Time     // cancelled: when what is in flight is given up
 
 	obligations []ObligationReport
 }
@@ -108,7 +111,7 @@ func newRun(in Input, deps Deps, o Options) (*run, error) {
 		byID: map[string]*job{}, inFlight: map[string]bool{}, stopped: map[string]*plan.Fault{},
 		lanes: newLanes(o), rests: queue{less: byDue}, parked: map[string][]*job{},
 		slots: slots{most: o.Devices, now: o.Devices}, places: newPlaces(o),
-		began: deps.Clock.Now(), results: make(chan result),
+		began: deps.Clock.Now(), results: make(chan result), ended: make(chan struct{}),
 	}
 	r.told = r.began
 	for name, f := range in.Held {
@@ -155,6 +158,7 @@ func newRun(in Input, deps Deps, o Options) (*run, error) {
 
 // loop runs until every job is over and no visit is under way.
 func (r *run) loop(ctx context.Context) {
+	defer close(r.ended)
 	for _, j := range r.settling {
 		r.queue(j)
 	}
@@ -174,8 +178,9 @@ func (r *run) loop(ctx context.Context) {
 	}
 	stop := r.deps.Stop
 	for r.open > 0 {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && r.grace.IsZero() {
 			r.halt("cancelled")
+			r.grace = r.deps.Clock.Now().Add(r.options.CancelGrace)
 		}
 		r.tick()
 		r.start(ctx)
@@ -197,13 +202,32 @@ func (r *run) loop(ctx context.Context) {
 	}
 }
 
-// cancelled is ctx.Done until the run was halted: after that only results are
-// waited for.
+// cancelled is ctx.Done until that was seen.
 func (r *run) cancelled(ctx context.Context) <-chan struct{} {
-	if r.halted {
+	if !r.grace.IsZero() {
 		return nil
 	}
 	return ctx.Done()
+}
+
+// abandon gives up what is still in flight when a cancelled run has waited long
+// enough: whoever does not come back is in doubt. What puts something back has a
+// grace of its own.
+func (r *run) abandon(now time.Time) {
+	for _, j := range append(slices.Clone(r.jobs), r.settling...) {
+		f := plan.NewFault(plan.CodeInterrupted, "%s did not come back within %s after the run was cancelled", j.step.Address, r.options.CancelGrace)
+		switch {
+		case j.at == visiting:
+			j.end = outcome{state: plan.StepInDoubt, text: "cancelled while a request was in flight, and nothing came back", fault: f}
+		case j.at == owing && now.Sub(r.grace) >= r.options.RestoreGrace:
+		default:
+			continue
+		}
+		if j.owes != nil {
+			r.notPutBack(j, f)
+		}
+		r.close(j, j.end)
+	}
 }
 
 // queue lets a job be visited as soon as the limits allow.
@@ -221,6 +245,9 @@ func (r *run) queue(j *job) {
 // tick does what is due by the clock alone.
 func (r *run) tick() {
 	now := r.deps.Clock.Now()
+	if !r.grace.IsZero() && !now.Before(r.grace) {
+		r.abandon(now)
+	}
 	if r.options.Limit > 0 && now.Sub(r.began) >= r.options.Limit {
 		r.halt("the time limit of " + r.options.Limit.String() + " is over")
 	}
@@ -241,6 +268,11 @@ func (r *run) timer() (<-chan time.Time, func() bool) {
 	}
 	if j := r.rests.first(); j != nil {
 		sooner(j.due)
+	}
+	if now := r.deps.Clock.Now(); !r.grace.IsZero() && now.Before(r.grace) {
+		sooner(r.grace)
+	} else if !r.grace.IsZero() && now.Before(r.grace.Add(r.options.RestoreGrace)) {
+		sooner(r.grace.Add(r.options.RestoreGrace))
 	}
 	if r.options.Limit > 0 && !r.halted {
 		sooner(r.began.Add(r.options.Limit))
@@ -334,7 +366,12 @@ func (r *run) begin(j *job, now time.Time) {
 func (r *run) visitWith(j *job, look func() outcome) {
 	r.inFlight[j.step.Address.Device] = true
 	r.lane(j).busy++
-	go func() { r.results <- result{j, look()} }()
+	go func() {
+		select {
+		case r.results <- result{j, look()}:
+		case <-r.ended: // it was given up
+		}
+	}()
 }
 
 // landMore takes in what else has arrived, so that it is written in one piece.
@@ -358,6 +395,9 @@ func (r *run) land(ctx context.Context, res result) {
 		r.lane(j).ready.put(j)
 	}
 	delete(r.parked, device)
+	if res.job.at == over {
+		return // it was given up
+	}
 	if troubles(res.out.fault) {
 		r.slots.troubled()
 	} else {

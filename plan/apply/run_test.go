@@ -527,6 +527,36 @@ func TestCancelNamesTheStepsInDoubt(t *testing.T) {
 	})
 }
 
+// A request that does not hear of the cancelling is given up after the grace, and
+// named; what was stopped in good order before that is no different.
+func TestWhatDoesNotComeBackIsInDoubt(t *testing.T) {
+	for _, stopped := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSetup(t, []string{"a", "b"}, step("s1", "a", "one"), step("s2", "b", "one"))
+			hang := make(chan struct{})
+			defer close(hang)
+			s.world.run[addr("a", "one")] = func(int, plan.Memo) plan.Result {
+				<-hang
+				return plan.Done()
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			if stopped {
+				time.AfterFunc(time.Second, func() { close(s.stop) })
+			}
+			time.AfterFunc(3*time.Second, cancel)
+			r := s.run(t, ctx)
+			want(t, r, "s1 in doubt, s2 done")
+			if !r.Interrupted || r.Spent != 8*time.Second {
+				t.Errorf("interrupted %v after %s", r.Interrupted, r.Spent)
+			}
+			past, err := ReadJournal(s.dir, "p1")
+			if err != nil || past.Ended || !past.Begun["s1"] {
+				t.Errorf("past %+v, %v", past, err)
+			}
+		})
+	}
+}
+
 func TestBlockedStepsAreNeverRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		no := step("s1", "a", "one")
