@@ -335,7 +335,7 @@ func (k *conn) storeBoot(ctx context.Context, t *plan.Target, step *plan.Step, h
 	case way == bootRestrict && !k.restricts(t):
 		return plan.Already()
 	case way == bootJob && len(b.jobs) > 0 && memo[memoTouched] == "":
-		return k.jobInTheWay(&b, memo)
+		return k.jobInTheWay(ctx, &b, memo)
 	}
 	goal, fault := k.bootGoal(ctx, t, &b, wanted)
 	if fault != nil {
@@ -350,7 +350,7 @@ func (k *conn) storeBoot(ctx context.Context, t *plan.Target, step *plan.Step, h
 		}
 		switch {
 		case way == bootJob && len(b.jobs) > 0:
-			return k.jobInTheWay(&b, memo)
+			return k.jobInTheWay(ctx, &b, memo)
 		case way == bootJob && (b.staged != nil || memo[memoTouched] != ""):
 			return k.commitBoot(ctx, memo)
 		case way == bootPlain, b.staged == nil && goal.reached(&b):
@@ -364,10 +364,21 @@ func (k *conn) storeBoot(ctx context.Context, t *plan.Target, step *plan.Step, h
 }
 
 // jobInTheWay: the queue of the iDRAC holds a job. If this step made it, it is
-// followed; one of another step or person has to be over first.
-func (k *conn) jobInTheWay(b *boot, memo plan.Memo) plan.Result {
+// followed; one of another step or person has to be over first. One that waits for
+// a boot and in which there is no BIOS setting can only be of options that were
+// switched, which an iDRAC does not show: a run left it that ended before the boot.
+// Nobody else would ever boot the host for it.
+func (k *conn) jobInTheWay(ctx context.Context, b *boot, memo plan.Memo) plan.Result {
 	j := b.jobs[0]
-	if memo[memoTouched] != "" || b.staged != nil {
+	ours := memo[memoTouched] != "" || b.staged != nil
+	if !ours && j.queued() {
+		settings, fault := k.bios(ctx)
+		if fault != nil && !isCode(fault, plan.CodeBMCUnsupported) {
+			return plan.Failed(fault)
+		}
+		ours = fault == nil && len(settings.foreign(nil, registry{})) == 0
+	}
+	if ours {
 		memo[memoJob] = j.id()
 		return plan.Wait(firstPause, "job "+j.id()+" is "+j.state()+" and holds the boot order", memo)
 	}
