@@ -22,11 +22,11 @@ var kindForms = map[string]kindForm{ //nolint:gochecknoglobals // a constant tab
 	"dhcp.reservation": {}, "dhcp.service": {shared: true}, "dhcp.index": {shared: true}, "dhcp.stale": {keyed: true, shared: true},
 	"bmc.credential": {}, "bmc.hostname": {}, "bmc.ntp": {}, "bmc.boot_order": {},
 	"bmc.reset": {}, "bmc.network": {}, "bmc.security": {}, "bmc.syslog": {}, "bmc.bios": {},
-	"bmc.ipmi_user": {later: true}, "bmc.ipmi_lan": {later: true}, "bmc.virtual_media": {},
+	"bmc.ipmi_user": {}, "bmc.ipmi_lan": {}, "bmc.virtual_media": {},
 	"ironic.node": {}, "ironic.portgroup": {keyed: true}, "ironic.port": {keyed: true}, "ironic.provision": {keyed: true}, "ironic.power": {},
 	"ironic.credential": {}, "ironic.trait": {keyed: true}, "ironic.raid_interface": {}, "ironic.root_device": {},
 	"ironic.maintenance": {}, "ironic.raid_config": {}, "ironic.inspection": {later: true}, "ironic.driver": {},
-	"check.lldp": {keyed: true}, "check.inspection": {keyed: true}, "check.link": {},
+	"check.lldp": {keyed: true}, "check.inspection": {keyed: true}, "check.link": {}, "check.ipmi": {},
 }
 
 // KindNames lists the kinds of resources that this version makes, sorted.

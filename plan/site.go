@@ -208,11 +208,14 @@ type BMCSettings struct {
 	IDRAC, XCC, AMI     *VendorSettings // nil: the site says nothing
 	Supermicro, Generic *VendorSettings
 
-	// What follows is decoded and checked; this version does not act on it.
-
 	// Monitoring and MonitoringUser are the account that monitoring uses; zero: none.
 	Monitoring, MonitoringUser SecretRef
-	TimeZone                   string // IANA name; empty: left alone
+	MonitoringRole             string // ReadOnly, Operator, Administrator
+	VerifyIPMI                 bool   // prove the account by a login over IPMI
+
+	// What follows is decoded and checked; this version does not act on it.
+
+	TimeZone string // IANA name; empty: left alone
 }
 
 // SyslogSettings is where BMCs send their logs; the servers depend on the

@@ -11,7 +11,8 @@ func (r *reporter) bmcSettings(b *rawBlock) *plan.BMCSettings {
 		CAFile: get[string](b, "ca_file"), RestrictBoot: get[bool](b, "restrict_boot"),
 		Timeout: get[time.Duration](b, "timeout"), ReadyBudget: get[time.Duration](b, "ready_budget"),
 		Monitoring: get[plan.SecretRef](b, "monitoring"), MonitoringUser: get[plan.SecretRef](b, "monitoring_username"),
-		TimeZone: get[string](inner(b, "ntp"), "time_zone"),
+		TimeZone:       get[string](inner(b, "ntp"), "time_zone"),
+		MonitoringRole: get[string](b, "monitoring_role"), VerifyIPMI: get[bool](b, "verify_ipmi"),
 	}
 	if s.MonitoringUser.IsZero() && !s.Monitoring.IsZero() {
 		s.MonitoringUser = plan.SecretRef{Item: s.Monitoring.Item, Field: "username"}

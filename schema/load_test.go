@@ -121,7 +121,8 @@ func TestSite(t *testing.T) {
 			CAFile: "bmc.pem", RestrictBoot: false, Timeout: 15 * time.Second, ReadyBudget: 10 * time.Minute,
 			Pins: []string{"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}, MinTLSVersion: "1.3",
 			Monitoring: plan.SecretRef{Item: "ipmi_exporter", Field: "password"}, MonitoringUser: plan.SecretRef{Item: "ipmi_exporter", Field: "username"},
-			TimeZone: "Europe/London", Syslog: &plan.SyslogSettings{Port: 6514, Protocol: "tls"},
+			MonitoringRole: "ReadOnly",
+			TimeZone:       "Europe/London", Syslog: &plan.SyslogSettings{Port: 6514, Protocol: "tls"},
 			Security: &plan.SecuritySettings{HTTP: ptr(false), HostInterface: ptr(true), SNMP: "off", MinTLSVersion: "1.3", LockoutAttempts: ptr(5), LockoutDuration: time.Minute},
 			BIOS: []plan.BIOSSettings{
 				{Class: "DELLPOWEREDGEXE9680", Attributes: map[string]any{"BootMode": "Uefi", "Cores": int64(32), "Turbo": true, "Ratio": 1.5}},

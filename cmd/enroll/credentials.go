@@ -120,6 +120,21 @@ func (h hostCredentials) Credential(ctx context.Context, device string) (string,
 	return user.Reveal(), password, err
 }
 
+// Monitoring gives the account that monitoring uses on all BMCs of the site.
+func (h hostCredentials) Monitoring(ctx context.Context) (string, plan.Secret, error) {
+	b := h.scope.Site.BMC
+	h.vault.show(b.MonitoringUser)
+	if err := h.vault.load(ctx, []plan.SecretRef{b.MonitoringUser, b.Monitoring}); err != nil {
+		return "", plan.Secret{}, err
+	}
+	user, err := h.vault.get(b.MonitoringUser)
+	if err != nil {
+		return "", plan.Secret{}, err
+	}
+	password, err := h.vault.get(b.Monitoring)
+	return user.Reveal(), password, err
+}
+
 // Ref names the device's password for display.
 func (h hostCredentials) Ref(device string) plan.SecretRef {
 	if t := h.scope.Target(device); t != nil {

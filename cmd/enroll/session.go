@@ -120,6 +120,10 @@ func (s *session) siteRefs() []plan.SecretRef {
 		refs = append(refs, d.Identity, d.Passphrase, d.KnownHosts)
 		s.vault.show(d.KnownHosts)
 	}
+	if b := s.site.BMC; b != nil && s.site.ConfigureBMC {
+		refs = append(refs, b.Monitoring, b.MonitoringUser)
+		s.vault.show(b.MonitoringUser)
+	}
 	return append(refs, s.cloudRefs()...)
 }
 
@@ -272,13 +276,14 @@ func (s *session) connect() error {
 		// Also where BMCs are not configured: the links of hosts that boot a ramdisk
 		// are watched through them.
 		var err error
-		if s.bmc, err = bmc.New(*b, credentials, bmc.Options{Now: s.app.sys.now, AtOnce: s.app.sys.atOnce, Rotation: credentials}); err != nil {
+		if s.bmc, err = bmc.New(*b, credentials, bmc.Options{Now: s.app.sys.now, AtOnce: s.app.sys.atOnce, Rotation: credentials, Monitoring: credentials.Monitoring}); err != nil {
 			return err
 		}
 	}
 	if s.bmc != nil && s.site.ConfigureBMC {
 		s.router.systems["bmc"] = clean(s.bmc)
 		s.router.systems["check.link"] = s.router.systems["bmc"] // the BMC sees the host's links
+		s.router.systems["check.ipmi"] = s.router.systems["bmc"]
 		s.kinds = append(s.kinds, bmc.Kinds()...)
 	}
 	if len(s.site.Ironics) > 0 {

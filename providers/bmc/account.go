@@ -2,6 +2,7 @@ package bmc
 
 import (
 	"context"
+	"encoding/base64"
 	"net/http"
 	"strings"
 
@@ -34,6 +35,10 @@ func accountNamed(list []document, name string) *document {
 		}
 	}
 	return nil
+}
+
+func basicOf(user string, password plan.Secret) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password.Reveal()))
 }
 
 // Where an iDRAC that wants its password changed takes the new one: it shows

@@ -39,6 +39,10 @@ type Options struct {
 	AtOnce int
 	// Rotation changes passwords in the vault; nil: none is ever changed.
 	Rotation Rotation
+	// Monitoring gives the monitoring account; nil where no site has one.
+	Monitoring Monitoring
+	// IPMIPort is where BMCs take IPMI; default 623.
+	IPMIPort int
 }
 
 const defaultAtOnce = 16

@@ -6,7 +6,7 @@ import "github.com/enroll-dev/enroll/plan"
 // far as plain Redfish goes.
 func genericFamily() family {
 	return family{
-		name: "generic", serials: []string{"SerialNumber"}, security: plainSecurity(), boot: bootPlain,
+		name: "generic", serials: []string{"SerialNumber"}, security: plainSecurity(), boot: bootPlain, ipmi: ipmiRule{types: true},
 		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.Generic },
 	}
 }

@@ -15,7 +15,7 @@ func idracFamily() family {
 		boot:     bootJob,
 		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.IDRAC },
 		serials:  []string{"SKU", "SerialNumber"}, attributes: true,
-		expands: true, ntp: ntpRule{most: 3}, password: passwordRule{most: 40}, resets: true, syslog: idracSyslog(), security: idracSecurity(),
+		expands: true, ntp: ntpRule{most: 3}, password: passwordRule{most: 40}, resets: true, ipmi: ipmiRule{privilege: true}, syslog: idracSyslog(), security: idracSecurity(),
 	}
 }
 

@@ -25,14 +25,16 @@ var provisioningMAC = plan.MAC{0x02, 0, 0x5e, 0, 1, 1}
 
 // world is a fleet of simulated BMCs with a client and a scope.
 type world struct {
-	t      *testing.T
-	fleet  *bmctest.Server
-	client *bmc.Client
-	scope  *plan.Scope
-	bmcs   []*bmctest.BMC
-	now    func() time.Time
-	dial   func(ctx context.Context, network, address string) (net.Conn, error) // nil: over the network
-	vault  *testVault                                                           // nil: passwords are never changed
+	t          *testing.T
+	fleet      *bmctest.Server
+	client     *bmc.Client
+	scope      *plan.Scope
+	bmcs       []*bmctest.BMC
+	now        func() time.Time
+	dial       func(ctx context.Context, network, address string) (net.Conn, error) // nil: over the network
+	monitoring bmc.Monitoring
+	ipmiPort   int
+	vault      *testVault // nil: passwords are never changed
 	// passwords overrides what the vault has for a device.
 	passwords map[string]string
 }
@@ -130,7 +132,7 @@ func (w *world) bootsRight() {
 // connect makes a new client, as another run of the program would.
 func (w *world) connect() {
 	w.t.Helper()
-	o := bmc.Options{Now: w.now, DialContext: w.dial}
+	o := bmc.Options{Now: w.now, DialContext: w.dial, Monitoring: w.monitoring, IPMIPort: w.ipmiPort}
 	if w.vault != nil {
 		o.Rotation = w.vault
 	}

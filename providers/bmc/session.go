@@ -257,9 +257,14 @@ func (k *conn) endOwn(ctx context.Context) error {
 // connection that was not made in time, are tried again; a BMC that does not know
 // the session any more is content.
 func (k *conn) end(ctx context.Context, path string) error {
+	return k.endAs(ctx, k.login.token, path)
+}
+
+func (k *conn) endAs(ctx context.Context, token, path string) error {
+	ctx = context.WithoutCancel(ctx)
 	var last error
 	for range 3 {
-		ans, _, fault := k.exchange(ctx, request{method: http.MethodDelete, path: path, token: k.login.token})
+		ans, _, fault := k.exchange(ctx, request{method: http.MethodDelete, path: path, token: token})
 		switch {
 		case fault != nil:
 			last = fault

@@ -33,24 +33,26 @@ type conn struct {
 	transport *http.Transport
 	shown     shown
 
-	mu        sync.Mutex
-	user      string
-	password  plan.Secret
-	known     bool               // user and password were asked for
-	refused   *plan.Fault        // the BMC refused the credential: nothing is tried again
-	using     candidate          // which password is used
-	tried     map[candidate]bool // those that were refused
-	refusals  int                // how many were refused since the last pause
-	passwords Passwords          // what the BMC may take beside the stored one
-	looked    bool               // they were asked for
-	next      plan.Secret        // what is being set
-	rotated   bool               // this process changed the password
-	login     login
-	tree      *tree  // what was proven since the last login; nil: prove it again
-	family    family // as it was proven last
-	answered  bool   // the BMC answered something in this call of Read or Run
-	expired   bool   // the BMC did not know the session any more
-	restarted bool   // this process restarted the BMC itself
+	mu         sync.Mutex
+	user       string
+	password   plan.Secret
+	known      bool               // user and password were asked for
+	refused    *plan.Fault        // the BMC refused the credential: nothing is tried again
+	using      candidate          // which password is used
+	tried      map[candidate]bool // those that were refused
+	refusals   int                // how many were refused since the last pause
+	passwords  Passwords          // what the BMC may take beside the stored one
+	looked     bool               // they were asked for
+	next       plan.Secret        // what is being set
+	rotated    bool               // this process changed the password
+	monitoring plan.Secret        // of the monitoring account, once it was used
+	monitored  *bool              // whether it was accepted; nil: not known
+	login      login
+	tree       *tree  // what was proven since the last login; nil: prove it again
+	family     family // as it was proven last
+	answered   bool   // the BMC answered something in this call of Read or Run
+	expired    bool   // the BMC did not know the session any more
+	restarted  bool   // this process restarted the BMC itself
 	// lastReset is when this process last reset the host.
 	lastReset hostReset
 	carried   map[string]bool // jobs that were scheduled when that was
@@ -327,7 +329,7 @@ func (k *conn) redact(s string) string {
 	if k.known {
 		s = strings.ReplaceAll(s, base64.StdEncoding.EncodeToString([]byte(k.user+":"+k.password.Reveal())), "(secret)")
 	}
-	for _, secret := range []string{k.password.Reveal(), k.next.Reveal(), k.login.token} {
+	for _, secret := range []string{k.password.Reveal(), k.next.Reveal(), k.monitoring.Reveal(), k.login.token} {
 		if secret == "" {
 			continue
 		}

@@ -6,7 +6,7 @@ IRONIC_VERSION=39.0.0
 SUSHY_VERSION=2.2.0
 
 PACKAGES=(postgresql redis-server libpq-dev gcc libc6-dev dnsmasq kea-dhcp4-server kea-ctrl-agent kea-admin isc-dhcp-server
-  openssh-server openssh-client sudo systemd dbus iproute2 util-linux socat udhcpc curl openssl procps ca-certificates)
+  openssh-server openssh-client sudo systemd dbus iproute2 util-linux socat udhcpc curl openssl procps ca-certificates openipmi)
 
 # Where install_packages keeps the machine's own policy-rc.d, or the note that it had none.
 POLICY_BACKUP=$CACHE/policy-rc.d

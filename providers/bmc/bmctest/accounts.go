@@ -289,6 +289,23 @@ func (b *BMC) User(name string) (role string, enabled, ipmi bool, password strin
 	return "", false, false, ""
 }
 
+// ChangeUser is somebody else's change of a further account, which also loses its
+// way in over IPMI.
+func (b *BMC) ChangeUser(name, password, role string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if u := b.userNamed(name); u != nil {
+		u.password, u.role, u.types, u.ipmi = password, role, []string{"Redfish"}, noPrivilege
+	}
+}
+
+// IPMI tells whether IPMI over LAN is on.
+func (b *BMC) IPMI() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.values["ipmi"] == true || b.attrs["IPMILan.1.Enable"] == "Enabled"
+}
+
 // PasswordChanges is how often a change of the own account's password was taken.
 func (b *BMC) PasswordChanges() int {
 	b.mu.Lock()

@@ -1,0 +1,222 @@
+package bmc_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
+	"github.com/enroll-dev/enroll/providers/exchange"
+)
+
+const (
+	monitorName     = "ipmi_exporter"
+	monitorPassword = "Monitor-2-Passwd"
+)
+
+// monitoredWorld is a world whose site has a monitoring account.
+func monitoredWorld(t *testing.T, vendor string, change ...func(*bmctest.Machine)) *world {
+	t.Helper()
+	m := machine(vendor)
+	for _, c := range change {
+		c(&m)
+	}
+	w := newBubble(t, m)
+	w.monitor(monitorName, monitorPassword)
+	return w
+}
+
+func (w *world) monitor(user, password string) {
+	b := w.scope.Site.BMC
+	b.Monitoring, b.MonitoringUser = plan.SecretRef{Item: monitorName, Field: "password"}, plan.SecretRef{Item: monitorName, Field: "username"}
+	b.MonitoringRole = "ReadOnly"
+	w.monitoring = func(context.Context) (string, plan.Secret, error) { return user, plan.NewSecret(password, "1"), nil }
+	w.connect()
+}
+
+// converged runs the steps of some kinds of a fresh plan, in its order, and gives the
+// fault that ended it.
+func (w *world) converged(kinds ...string) *plan.Fault {
+	w.t.Helper()
+	p := w.build(w.read())
+	for _, d := range p.Diagnostics {
+		if d.Severity == plan.SeverityError {
+			return d.Fault
+		}
+	}
+	for _, s := range p.Steps {
+		if !slices.Contains(kinds, s.Address.Kind) || s.Blocked != nil {
+			continue
+		}
+		var memo plan.Memo
+		for range 30 {
+			r := w.client.Run(context.Background(), w.scope, s, memo)
+			raw, err := r.MarshalJSON()
+			if err != nil || strings.Contains(string(raw), monitorPassword) {
+				w.t.Errorf("%v %s", err, raw)
+			}
+			if r.Outcome == plan.OutcomeFailed {
+				return r.Fault
+			}
+			if memo = r.Memo; r.Outcome != plan.OutcomeWait {
+				break
+			}
+			time.Sleep(r.After)
+		}
+		if live := w.read().Get(s.Address); s.Action.Mutates() && !plan.Satisfies(s.After, live.Value) {
+			return plan.NewFault(plan.CodeNotApplied, "%s", s.Address).With("now", string(plan.ToJSON(live.Value)))
+		}
+	}
+	return nil
+}
+
+func (w *world) hasMonitor() {
+	w.t.Helper()
+	role, enabled, ipmi, secret := w.bmcs[0].User(monitorName)
+	if role != "ReadOnly" || !enabled || !ipmi || secret != monitorPassword {
+		w.t.Errorf("role %q, enabled %v, IPMI %v, its password is right: %v", role, enabled, ipmi, secret == monitorPassword)
+	}
+	if !w.bmcs[0].IPMI() {
+		w.t.Error("IPMI over LAN is off")
+	}
+}
+
+func TestIPMIUser(t *testing.T) {
+	for _, vendor := range makers {
+		t.Run(vendor, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := monitoredWorld(t, vendor)
+				p := w.build(w.read())
+				user := stepOf(p, "ipmi_user")
+				if user == nil || stepOf(p, "ipmi_lan") == nil || !user.Sensitive || !slices.Contains(user.Effects, plan.EffectCredential) || len(p.Diagnostics) > 0 {
+					t.Fatalf("%s %+v", steps(p), p.Diagnostics)
+				}
+				if strings.Contains(planText(p), monitorPassword) {
+					t.Error("the plan has the password")
+				}
+				if f := w.converged("ipmi_user", "ipmi_lan"); f != nil {
+					t.Fatal(faultText(f))
+				}
+				w.hasMonitor()
+				// Equal: nothing is written, and one login proves it.
+				writes := mutating(w)
+				w.close()
+				w.connect()
+				if p := w.build(w.read()); stepOf(p, "ipmi_user") != nil || stepOf(p, "ipmi_lan") != nil || mutating(w) != writes {
+					t.Errorf("again: %s", steps(p))
+				}
+				// Drift: somebody else's password, role and right.
+				w.bmcs[0].ChangeUser(monitorName, "Other-2-Password", "Operator")
+				w.close()
+				w.connect()
+				if f := w.converged("ipmi_user"); f != nil {
+					t.Fatal(faultText(f))
+				}
+				w.hasMonitor()
+				if !w.bmcs[0].Accepts("root", password) || w.bmcs[0].PasswordChanges() != 0 {
+					t.Error("the own account was touched")
+				}
+				w.close()
+			})
+		})
+	}
+}
+
+// Killed at each exchange, the next run makes one account of it.
+func TestIPMIUserKilled(t *testing.T) {
+	for _, vendor := range makers {
+		var total int
+		synctest.Test(t, func(t *testing.T) {
+			w := monitoredWorld(t, vendor)
+			w.converged("ipmi_user", "ipmi_lan")
+			w.close()
+			total = len(w.fleet.Recorder().Records())
+		})
+		for at := 1; at <= total; at++ {
+			kind := []exchange.Kind{exchange.LostReply, exchange.Reset}[at%2]
+			t.Run(vendor+" "+strconv.Itoa(at)+" "+string(kind), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					w := monitoredWorld(t, vendor)
+					w.fleet.Recorder().Inject(&exchange.Fault{Kind: kind, At: at})
+					_ = w.converged("ipmi_user", "ipmi_lan")
+					_ = w.client.Close(context.Background())
+					time.Sleep(40 * time.Minute)
+					w.connect()
+					if f := w.converged("ipmi_user", "ipmi_lan"); f != nil {
+						t.Error(faultText(f))
+					}
+					w.hasMonitor()
+					w.close()
+				})
+			})
+		}
+	}
+}
+
+func TestIPMIUserRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		prepare        func(*bmctest.Machine)
+		user, password string
+		status         int // of every POST and PATCH of accounts
+		code           plan.Code
+		text           string
+	}{
+		"refused":           {nil, monitorName, monitorPassword, 400, plan.CodeBMCRefused, "refused"},
+		"busy":              {nil, monitorName, monitorPassword, 503, plan.CodeBMCBusy, "busy"},
+		"password too long": {nil, monitorName, "Monitor-2-Password-too-long", 0, plan.CodeSecretInvalid, "27 bytes"},
+		"name too long":     {nil, "ipmi_exporter_user", monitorPassword, 0, plan.CodeSecretInvalid, "18 bytes"},
+		"the own account":   {nil, "root", monitorPassword, 0, plan.CodeConfigInvalid, "the account that enroll and Ironic use"},
+	} {
+		for _, vendor := range makers {
+			t.Run(name+" "+vendor, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := monitoredWorld(t, vendor)
+					w.monitor(tc.user, tc.password)
+					if tc.status > 0 {
+						for _, method := range []string{"POST", "PATCH"} {
+							w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.Status, Method: method, Path: "/redfish/v1/AccountService/Accounts", Status: tc.status, Body: `{"error":{"message":"` + tc.password + `"}}`})
+						}
+					}
+					f := w.converged("ipmi_user")
+					if f == nil || f.Code != tc.code || !strings.Contains(faultText(f), tc.text) || strings.Contains(faultText(f), tc.password) {
+						t.Errorf("%s", faultText(f))
+					}
+					if mutating(w) > 0 && tc.status == 0 {
+						t.Error("it was sent")
+					}
+					w.close()
+				})
+			})
+		}
+	}
+}
+
+// A secret that the vault does not have fails the device; a BMC without accounts
+// is shown and skipped.
+func TestIPMIUserMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := monitoredWorld(t, bmctest.XCC)
+		w.monitoring = func(context.Context) (string, plan.Secret, error) {
+			return "", plan.Secret{}, plan.NewFault(plan.CodeSecretMissing, "there is no item ipmi_exporter")
+		}
+		w.connect()
+		if p := w.build(w.read()); p.Devices[0].Verdict == plan.VerdictClean || p.Devices[0].Verdict == plan.VerdictChanges || p.Diagnostics[0].Fault.Code != plan.CodeSecretMissing {
+			t.Errorf("%s %+v", p.Devices[0].Verdict, p.Diagnostics)
+		}
+		w.close()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := monitoredWorld(t, bmctest.Generic, func(m *bmctest.Machine) { m.Profile.NoAccounts = true })
+		p := w.build(w.read())
+		if stepOf(p, "ipmi_user") != nil || len(p.Diagnostics) > 0 || !slices.ContainsFunc(p.Observed, func(o plan.Observation) bool { return o.Address.Kind == "ipmi_user" }) {
+			t.Errorf("%s %+v %+v", steps(p), p.Diagnostics, p.Observed)
+		}
+		w.close()
+	})
+}
