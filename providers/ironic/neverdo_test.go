@@ -3,6 +3,7 @@ package ironic_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,7 +118,9 @@ func TestNothingIsWrittenToAClaimedNode(t *testing.T) {
 
 		var last exchange.Record
 		served := 0
-		for _, rec := range l.sim.Recorder().Records() {
+		records := l.sim.Recorder().Records()
+		slices.SortFunc(records, func(a, b exchange.Record) int { return a.Seq - b.Seq })
+		for _, rec := range records {
 			if rec.Fault != string(exchange.Reset) && rec.Fault != string(exchange.Status) {
 				served++ // those that reached the service
 			}

@@ -1,0 +1,412 @@
+//go:build lab
+
+package ironic_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/ironic"
+)
+
+// The failure states of a real Ironic and their recoveries, and other people at the
+// same node. Nodes are of fake hardware; the lab's ramdisk plays theirs where
+// cleaning is real.
+
+// other is a second client of the lab's Ironic: somebody else.
+func (l *lab) other(method, path string, body any) (int, map[string]any) {
+	l.t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(context.WithoutCancel(l.t.Context()), method, os.Getenv("ENROLL_LAB_IRONIC_URL")+path, bytes.NewReader(raw))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	req.Header.Set("X-OpenStack-Ironic-API-Version", "1.82")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	out := map[string]any{}
+	_ = json.NewDecoder(resp.Body).Decode(&out) // empty answers
+	return resp.StatusCode, out
+}
+
+// see reads the node as somebody else does.
+func (l *lab) see() map[string]any {
+	l.t.Helper()
+	_, n := l.other(http.MethodGet, "/v1/nodes/"+l.name(), nil)
+	return n
+}
+
+func (l *lab) name() string { return l.scope.Targets[0].Name() }
+
+// until waits for a state with the lock free.
+func (l *lab) until(state plan.ProvisionState) {
+	l.t.Helper()
+	var n map[string]any
+	for range 300 {
+		if n = l.see(); n["provision_state"] == string(state) && n["reservation"] == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	l.t.Fatalf("the node is %v, not %s: %v", n["provision_state"], state, n["last_error"])
+}
+
+// tell tells the lab's ramdisk how this node's cleaning goes.
+func (l *lab) tell(cleaning string) {
+	l.t.Helper()
+	file := filepath.Join(os.Getenv("ENROLL_LAB_INVENTORY_DIR"), l.name()+".clean.json")
+	if err := os.WriteFile(file, []byte(cleaning), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = os.Remove(file) })
+}
+
+// patient runs a step again while somebody holds the lock, as the interpreter does.
+func (l *lab) patient(s *plan.Step) (f *plan.Fault, busy int) {
+	l.t.Helper()
+	for range 200 {
+		if f = l.step(s); f == nil || f.Code != plan.CodeIronicLocked {
+			return f, busy
+		}
+		busy++
+		time.Sleep(100 * time.Millisecond)
+	}
+	return f, busy
+}
+
+// walk applies a plan with patience.
+func (l *lab) walk(p *plan.Plan) (*plan.Fault, int) {
+	l.t.Helper()
+	all := 0
+	for _, s := range p.Steps {
+		if s.Blocked != nil {
+			continue
+		}
+		f, busy := l.patient(s)
+		all += busy
+		if f != nil {
+			return f, all
+		}
+	}
+	return nil, all
+}
+
+// booted is a device whose ramdisk is played for inspection while the test runs.
+func booted(t *testing.T, change ...func(*plan.Target)) *lab {
+	t.Helper()
+	l, endpoint, view := realLab(t, "fake-hardware")
+	for _, c := range change {
+		c(l.scope.Targets[0])
+	}
+	inventory, _ := l.inventory(view)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			l.ramdisk(ctx, endpoint, l.name(), inventory)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return l
+}
+
+func TestInspectFailedIsRecoveredLab(t *testing.T) {
+	l, _, _ := realLab(t, "fake-hardware")
+	l.scope.Parameters.MaxAttempts = 1
+	s := l.reachLab("ironic.provision[inspect]")
+	go func() {
+		l.until(plan.StateInspectWait)
+		l.other(http.MethodPut, "/v1/nodes/"+l.name()+"/states/provision", map[string]any{"target": "abort"})
+	}()
+	f, _ := l.patient(s)
+	if f == nil || f.Code != plan.CodeIronicUnexpected || !strings.Contains(f.Summary, `went to "inspect failed" after inspect instead of "manageable": Inspection was aborted by request.`) {
+		t.Fatalf("%v", f)
+	}
+	l.until(plan.StateInspectFailed)
+	p := l.plan()
+	if got := shown(p); len(got) < 2 || got[0] != "transition ironic.provision[manage]" || got[1] != "transition ironic.provision[inspect]" {
+		t.Fatalf("plan %v", got)
+	}
+	if f, _ := l.patient(p.Steps[0]); f != nil {
+		t.Fatal(f)
+	}
+	l.until(plan.StateManageable)
+}
+
+// reachLab applies a plan's steps before the one with the address, with patience.
+func (l *lab) reachLab(local string) *plan.Step {
+	l.t.Helper()
+	for _, s := range l.plan().Steps {
+		if s.Address.Local() == local {
+			return s
+		}
+		if f, _ := l.patient(s); f != nil {
+			l.t.Fatal(f)
+		}
+	}
+	l.t.Fatalf("the plan has no %s", local)
+	return nil
+}
+
+// A clean step that fails for real leaves maintenance, the fault and its text; the
+// next run clears the flag with the recovery and cleans again.
+func TestCleanFailedIsRecoveredLab(t *testing.T) {
+	l := booted(t, func(target *plan.Target) { target.Intent.Ironic.Interfaces["deploy_interface"] = "direct" })
+	l.scope.Parameters.MaxAttempts = 1
+	l.tell(`{"fail": {"erase_devices_metadata": "nvme3n1: I/O error"}}`)
+	s := l.reachLab("ironic.provision[provide]")
+	f, _ := l.patient(s)
+	if f == nil || f.Code != plan.CodeIronicUnexpected || !strings.Contains(f.Summary, "nvme3n1: I/O error") || f.Evidence["maintenance"] != "true" {
+		t.Fatalf("%v %v", f, f.EvidenceLines())
+	}
+	if n := l.see(); n["provision_state"] != "clean failed" || n["fault"] != "clean failure" || n["maintenance"] != true {
+		t.Fatalf("the node is %v, fault %v, maintenance %v", n["provision_state"], n["fault"], n["maintenance"])
+	}
+	l.tell(`{}`)
+	p := l.plan()
+	if got := shown(p); len(got) != 3 || got[0] != "transition ironic.provision[manage]" || got[1] != "transition ironic.provision[provide]" {
+		t.Fatalf("plan %v", got)
+	}
+	if f, _ := l.walk(p); f != nil {
+		t.Fatal(f)
+	}
+	if n := l.see(); n["provision_state"] != "available" || n["maintenance"] != false || n["power_state"] != "power on" {
+		t.Errorf("the node is %v, maintenance %v, %v", n["provision_state"], n["maintenance"], n["power_state"])
+	}
+	// Within one run: the first clean fails, the second one comes through.
+	l.other(http.MethodPut, "/v1/nodes/"+l.name()+"/states/provision", map[string]any{"target": "manage"})
+	l.until(plan.StateManageable)
+	l.scope.Parameters.MaxAttempts = 3
+	l.tell(`{"fail": {"erase_devices_metadata": "once"}}`)
+	failed := false
+	l.wait = func(d time.Duration) {
+		time.Sleep(d)
+		if n := l.see(); n["provision_state"] == "clean failed" && !failed {
+			failed = true
+			l.tell(`{}`)
+		}
+	}
+	if f, _ := l.walk(l.plan()); f != nil || !failed {
+		t.Errorf("failed %v, %v", failed, f)
+	}
+}
+
+// Between us and the real Ironic stands a proxy that refuses one manage: what was
+// cleared is put back, with its reason.
+func TestMaintenanceIsPutBackLab(t *testing.T) {
+	l := booted(t, func(target *plan.Target) { target.Intent.Ironic.Interfaces["deploy_interface"] = "direct" })
+	l.scope.Parameters.MaxAttempts = 1
+	l.tell(`{"fail": {"erase_devices_metadata": "nvme3n1: I/O error"}}`)
+	if f, _ := l.patient(l.reachLab("ironic.provision[provide]")); f == nil {
+		t.Fatal("cleaning did not fail")
+	}
+	reason, _ := l.see()["maintenance_reason"].(string)
+
+	real, err := url.Parse(os.Getenv("ENROLL_LAB_IRONIC_URL"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused atomic.Int32
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(real) }}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/states/provision") && refused.Add(1) == 1 {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"error_message": "{\"faultstring\": \"no\"}"}`))
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	l.scope.Site.Ironics[0].Endpoint = front.URL
+	if l.client, err = ironic.New(l.scope.Site.Ironics, credentials{}, ironic.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	f, _ := l.patient(l.plan().Steps[0])
+	if f == nil || f.Code != plan.CodeIronicRefused || refused.Load() != 1 {
+		t.Fatalf("%v after %d", f, refused.Load())
+	}
+	n := l.see()
+	if now, _ := n["maintenance_reason"].(string); n["maintenance"] != true || !strings.Contains(now, reason) || reason == "" || n["provision_state"] != "clean failed" {
+		t.Errorf("maintenance %v, reason %q, was %q", n["maintenance"], now, reason)
+	}
+	l.tell(`{}`)
+	if f, _ := l.walk(l.plan()); f != nil { // known as not a person's, and cleared again
+		t.Error(f)
+	}
+}
+
+// A second client hammers the node: every write of ours waits for its turn, the
+// walk comes through, and what the other one wrote is not lost to ours.
+func TestLockContentionLab(t *testing.T) {
+	l := booted(t)
+	s := l.reachLab("ironic.provision[manage]")
+	if f, _ := l.patient(s); f != nil {
+		t.Fatal(f)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var hammers sync.WaitGroup
+	var hits atomic.Int32
+	for n := range 12 {
+		hammers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				status, _ := l.other(http.MethodPatch, "/v1/nodes/"+l.name(), []map[string]any{{"op": "add", "path": "/description", "value": fmt.Sprintf("hammer %d %d", n, i)}})
+				if status == http.StatusOK {
+					hits.Add(1)
+				}
+			}
+		})
+	}
+	f, busy := l.walk(l.plan())
+	cancel()
+	hammers.Wait()
+	if f != nil {
+		t.Fatal(f)
+	}
+	n := l.see()
+	if n["provision_state"] != "available" || !strings.HasPrefix(fmt.Sprint(n["description"]), "hammer") {
+		t.Errorf("the node is %v, %v", n["provision_state"], n["description"])
+	}
+	t.Logf("%d writes of the other client, ours met the lock %d times", hits.Load(), busy)
+}
+
+// A MAC address of ours is a port of another node: nothing is written, and the
+// fault names it.
+func TestPortOfAnotherNodeLab(t *testing.T) {
+	l, _, _ := realLab(t, "fake-hardware")
+	mac := l.scope.Targets[0].Intent.Frontend[1].MAC.String()
+	rival := "conf-rival-" + strings.ReplaceAll(mac, ":", "")
+	_, n := l.other(http.MethodPost, "/v1/nodes", map[string]any{"name": rival, "driver": "fake-hardware"})
+	t.Cleanup(func() { l.other(http.MethodDelete, "/v1/nodes/"+rival, nil) })
+	if status, answer := l.other(http.MethodPost, "/v1/ports", map[string]any{"node_uuid": n["uuid"], "address": mac}); status != http.StatusCreated {
+		t.Fatalf("%d %v", status, answer)
+	}
+	p := l.plan()
+	if errs := p.Errors(); p.HasWork() || len(errs) != 1 || errs[0].Fault.Code != plan.CodeIronicConflict || !strings.Contains(errs[0].Fault.Summary, rival) {
+		t.Errorf("%v, work %v", p.Diagnostics, shown(p))
+	}
+	if n := l.see(); n["uuid"] != nil {
+		t.Error("a node was made")
+	}
+}
+
+// The inventory is what a ramdisk with planted faults posts: each of them is a
+// verdict of its own, all are reported, and nothing is cleaned.
+func TestPlantedFaultsLab(t *testing.T) {
+	l, endpoint, view := realLab(t, "fake-hardware")
+	i := l.scope.Targets[0].Intent
+	i.Inspection = map[string]any{"gpus": 8.0, "gpu_devices": []any{"10de:2330"}, "disks": map[string]any{"count": 2.0}, "memory": map[string]any{"total_gib": 2048.0}, "cpu": map[string]any{"architecture": "aarch64"}}
+	first, second := i.Frontend[0].MAC.String(), i.Frontend[1].MAC.String()
+	l.cabling[first], l.dark = "leaf-9 Ethernet1/1", map[string]bool{second: true}
+	inventory, _ := l.inventory(view)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); l.ramdisk(ctx, endpoint, l.name(), inventory) }()
+	defer func() { cancel(); <-done }()
+	if f, _ := l.patient(l.reachLab("ironic.provision[inspect]")); f != nil {
+		t.Fatal(f)
+	}
+	p := l.plan()
+	verdicts := map[string]plan.CheckVerdict{}
+	for _, c := range p.Checks {
+		verdicts[c.Address.Local()] = c.Verdict
+	}
+	for check, want := range map[string]plan.CheckVerdict{
+		"check.lldp[eth0]": plan.CheckFail, "check.lldp[eth1]": plan.CheckPass, "check.inspection[carrier]": plan.CheckFail, "check.inspection[gpu_count]": plan.CheckUnknown,
+		"check.inspection[disk_count]": plan.CheckFail, "check.inspection[memory_total]": plan.CheckFail, "check.inspection[cpu_architecture]": plan.CheckFail, "check.inspection[pxe_port]": plan.CheckPass,
+	} {
+		if verdicts[check] != want {
+			t.Errorf("%s is %q, want %q", check, verdicts[check], want)
+		}
+	}
+	if p.HasWork() {
+		t.Errorf("there is work: %v", shown(p))
+	}
+}
+
+// 500 nodes are one page, and planning one device among them costs no more.
+func TestManyNodesLab(t *testing.T) {
+	l, _, _ := realLab(t, "fake-hardware")
+	const many = 500
+	base := strings.Replace(l.name(), "conf-", "conf-many-", 1)
+	var group sync.WaitGroup
+	todo := make(chan string, many)
+	for n := range many {
+		todo <- fmt.Sprintf("%s-%d", base, n)
+	}
+	close(todo)
+	var names []string
+	var mu sync.Mutex
+	for range 8 {
+		group.Go(func() {
+			for name := range todo {
+				for range 50 {
+					if status, _ := l.other(http.MethodPost, "/v1/nodes", map[string]any{"name": name, "driver": "fake-hardware"}); status == http.StatusCreated {
+						mu.Lock()
+						names = append(names, name)
+						mu.Unlock()
+						break
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	t.Cleanup(func() {
+		again := make(chan string, many)
+		for _, name := range names {
+			again <- name
+		}
+		close(again)
+		for range 8 {
+			group.Go(func() {
+				for name := range again {
+					l.other(http.MethodDelete, "/v1/nodes/"+name, nil)
+				}
+			})
+		}
+		group.Wait()
+	})
+	if len(names) != many {
+		t.Fatalf("%d nodes were made", len(names))
+	}
+	// Two devices: the whole site is listed.
+	for n := range 2 {
+		target := device(l.scope.Site, 2+n)
+		target.Intent.Name = names[n]
+		target.Settings.BMCPassword = credentials{}.Ref(names[n])
+		l.scope.Targets = append(l.scope.Targets, target)
+	}
+	before, began := l.client.Requests(), time.Now()
+	owners := l.client.Ownership(t.Context(), l.scope)
+	for n := range 2 {
+		if o := owners[names[n]]; o.State != plan.StateEnroll || o.Unknown != nil {
+			t.Errorf("%s: %+v", names[n], o)
+		}
+	}
+	if n := l.client.Requests() - before; n > 2 {
+		t.Errorf("%d requests", n)
+	}
+	t.Logf("%d nodes listed in %s with %d requests", many, time.Since(began).Round(time.Millisecond), l.client.Requests()-before)
+}
