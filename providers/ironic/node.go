@@ -17,6 +17,7 @@ type node struct {
 	Name                 string              `json:"name"`
 	ProvisionState       plan.ProvisionState `json:"provision_state"`
 	TargetProvisionState string              `json:"target_provision_state"`
+	ProvisionUpdatedAt   string              `json:"provision_updated_at"`
 	InstanceUUID         string              `json:"instance_uuid"`
 	Maintenance          bool                `json:"maintenance"`
 	MaintenanceReason    string              `json:"maintenance_reason"`
@@ -51,7 +52,7 @@ func interfaceFields() []string {
 // four times as large.
 func nodeFields() string {
 	return strings.Join(append([]string{
-		"uuid", "name", "provision_state", "target_provision_state", "instance_uuid", "maintenance", "maintenance_reason", "fault", "last_error",
+		"uuid", "name", "provision_state", "target_provision_state", "provision_updated_at", "instance_uuid", "maintenance", "maintenance_reason", "fault", "last_error",
 		"reservation", "power_state", "target_power_state", "driver", "driver_info", "properties", "extra", "traits", "target_raid_config", "resource_class", "owner", "lessee", "inspection_finished_at",
 	}, interfaceFields()...), ",")
 }

@@ -15,9 +15,10 @@ type portgroup struct {
 	NodeUUID   string         `json:"node_uuid"`
 	Mode       string         `json:"mode"`
 	Properties map[string]any `json:"properties"`
+	Standalone maybe[bool]    `json:"standalone_ports_supported"`
 }
 
-const portgroupFields = "uuid,name,address,node_uuid,mode,properties"
+const portgroupFields = "uuid,name,address,node_uuid,mode,properties,standalone_ports_supported"
 
 func (s *service) portgroups(ctx context.Context, filter string) ([]*portgroup, *plan.Fault) {
 	query := "fields=" + portgroupFields
@@ -72,6 +73,7 @@ func livePortgroup(p *portgroup) plan.Value {
 		"address":    plan.Str(p.Address),
 		"mode":       plan.Str(p.Mode),
 		"properties": value(p.Properties),
+		"standalone": plan.Bool(!p.Standalone.known || p.Standalone.value),
 	})
 }
 

@@ -118,7 +118,7 @@ func decidePort(d plan.Decision) plan.Verdict {
 		if !legal(fieldPort, then(d)) && then(d) != absent {
 			return later(d, "ports")
 		}
-		return plan.Compare(d)
+		return withoutStandalone(d, plan.Compare(d))
 	case plan.Unreachable, plan.Unreadable, plan.Unsupported:
 		return unreadable(d)
 	case plan.Present:
@@ -132,6 +132,17 @@ func decidePort(d plan.Decision) plan.Verdict {
 		}}
 	}
 	return plan.Compare(d)
+}
+
+// withoutStandalone blocks a port with PXE in a portgroup that supports no
+// standalone ports: Ironic refuses it where Neutron makes the networks.
+func withoutStandalone(d plan.Decision, v plan.Verdict) plan.Verdict {
+	group := d.World.Get(d.Target.Address(systemIronic, kindPortgroup, keyBond))
+	pxe := plan.Attr(d.Resource.Want, "pxe_enabled").True()
+	if v.Step != nil && pxe && plan.HasAttr(d.Resource.Want, "portgroup_uuid") && group.Presence == plan.Present && plan.Attr(group.Value, "standalone").False() {
+		v.Step.Blocked = &plan.Block{Rule: plan.RuleUnsupported, Text: "the node's portgroup has standalone_ports_supported = false, and a port with PXE has to stand alone: baremetal port group set --support-standalone-ports " + plan.Text(group.Value, "name")}
+	}
+	return v
 }
 
 // runPort creates a port, or adds the missing link to one.

@@ -334,6 +334,9 @@ func (r run) arrived(n *node, sent bool) plan.Result {
 
 func progress(n *node) string {
 	text := "provision state " + string(n.ProvisionState)
+	if at, err := time.Parse(time.RFC3339, n.ProvisionUpdatedAt); err == nil {
+		text += " since " + at.UTC().Format(time.RFC3339)
+	}
 	if n.PowerState != "" {
 		text += ", " + n.PowerState
 	}

@@ -31,6 +31,7 @@ type Port struct {
 // Portgroup is a portgroup of such a node.
 type Portgroup struct {
 	Name, MAC, Mode string
+	NoStandalone    bool // standalone_ports_supported is false
 }
 
 // AddNode puts a node in and gives its UUID. It panics where a test is wrong: a
@@ -74,7 +75,7 @@ func (s *Server) AddNode(spec Node) string {
 	for _, g := range spec.Portgroups {
 		s.portgroups = append(s.portgroups, &object{map[string]any{
 			"uuid": s.newUUID(sortPortgroup), "name": g.Name, "address": g.MAC, "node_uuid": n.uuid(), "mode": g.Mode, "properties": map[string]any{},
-			"standalone_ports_supported": true, "extra": map[string]any{}, "internal_info": map[string]any{}, "created_at": stamp(now), "updated_at": nil,
+			"standalone_ports_supported": !g.NoStandalone, "extra": map[string]any{}, "internal_info": map[string]any{}, "created_at": stamp(now), "updated_at": nil,
 		}})
 	}
 	return n.uuid()
