@@ -26,7 +26,7 @@ func TestFieldBugsOfLLDP(t *testing.T) {
 		observed, text            string // parts of them
 	}{
 		"netbox #1621 #2792, netdisco #380: a short port name is another one":  {"", "Ethernet1/47", one(frame("leaf1", "Eth1/47", "")), plan.CheckFail, "leaf1 Eth1/47", "another port"},
-		"netbox #1621, opted in for the platform, and said":                    {"eos", "Ethernet1/47", one(frame("leaf1", "Eth1/47", "")), plan.CheckPass, "leaf1 Eth1/47", "without abbreviation (verification.port_names eos)"},
+		"netbox #1621, opted in for the platform, and said":                    {"eos", "Ethernet1/47", one(frame("leaf1", "Eth1/47", "")), plan.CheckPass, "leaf1 Eth1/47", "abbreviation (verification.port_names eos)"},
 		"kayobe Dell rule: the name stands in the description":                 {"", "2/10", one(frame("leaf1", "106", "2/10")), plan.CheckPass, "leaf1 2/10", ""},
 		"netbox #11196, anta #1372: a name with its domain is another one":     {"", "swp1", one(frame("leaf1.example.net", "swp1", "")), plan.CheckFail, "leaf1.example.net", "another switch"},
 		"anta #1372, opted in for the platform, and said":                      {"eos", "swp1", one(frame("leaf1.example.net", "swp1", "")), plan.CheckPass, "leaf1.example.net", "without domain (verification.switch_names eos)"},
