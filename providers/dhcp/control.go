@@ -75,7 +75,7 @@ func (p *Provider) control(ctx context.Context, l *link, command string) (keaAns
 		case errors.As(err, &refused):
 			return plan.NewFault(plan.CodeDHCPCommand, "Kea's control channel %s cannot be reached through %s", at, p.address).
 				WithHint("Start kea-ctrl-agent, correct control in the dhcp block, and let sshd forward to it (AllowTcpForwarding local, PermitOpen). Or set apply = \"restart\".").Because(err)
-		case transport(err) && !alive(l):
+		case !alive(l): // also where what came before the end looked like nonsense
 			return plan.NewFault(plan.CodeDHCPUnreachable, "the connection to %s was lost during: %s", p.address, command).
 				WithHint("Whether the command took effect is not known; run enroll again: it looks and continues.").Because(err)
 		}

@@ -78,7 +78,7 @@ func indexLines(dir, content string, include func(line string) (at string, ok bo
 			continue
 		}
 		at, ok := include(line)
-		if !ok || path.Dir(at) != dir || !safePath.MatchString(at) {
+		if !ok || path.Clean(at) != at || path.Dir(at) != dir || !safePath.MatchString(at) {
 			return nil, fmt.Errorf("line %d, %q, is not the inclusion of a file of %s", i+1, excerpt(line), dir)
 		}
 		names = append(names, path.Base(at))

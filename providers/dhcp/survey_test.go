@@ -142,6 +142,10 @@ func FuzzIndex(f *testing.F) {
 		}
 	}
 	f.Add("kea", "[ <?include \"/etc/enroll.d/../x\"?> ]")
+	for _, at := range []string{"/etc/enroll.d/.", "/etc/enroll.d/..", "/etc/enroll.d//a.conf", "/etc/enroll.d/./a.conf"} {
+		f.Add("isc", "include \""+at+"\";")
+		f.Add("kea", "[\n<?include \""+at+"\"?>\n]")
+	}
 	f.Fuzz(func(t *testing.T, service, text string) {
 		s := settingsOf(service, false)
 		fl, ok := flavourOf(&s)
