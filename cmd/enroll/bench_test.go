@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -9,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/enroll-dev/enroll/cmd/enroll/lab"
 	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/ironic/ironictest"
 	"github.com/enroll-dev/enroll/providers/secrets"
 )
 
@@ -107,4 +110,42 @@ func BenchmarkPlanRecorded(b *testing.B) {
 			b.ReportMetric(float64(m.Sys)/1e6, "MB-sys")
 		})
 	}
+}
+
+// BenchmarkInterrupt is the time from the interrupt to the prompt while a node
+// inspects itself and nothing is in flight: sessions are closed, the report is
+// written.
+func BenchmarkInterrupt(b *testing.B) {
+	var worst time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		dir := b.TempDir()
+		l, err := lab.Start(lab.Options{Dir: dir, Devices: 1, Seed: 7, Now: time.Now, Durations: ironictest.Durations{Inspect: time.Hour}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		signals := make(chan os.Signal, 1)
+		at := make(chan time.Time, 1)
+		go func() {
+			for {
+				if n, ok := l.Ironic.Node("gpu-001"); ok && n.ProvisionState == plan.StateInspecting {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(time.Second) // its first looks are over
+			b.StartTimer()
+			at <- time.Now()
+			signals <- os.Interrupt
+		}()
+		code, out, errOut := invokeWith(b, l, dir, signals, "apply", "gpu-001", "--auto-approve")
+		worst = max(worst, time.Since(<-at))
+		b.StopTimer()
+		if code != exitInterrupted {
+			b.Fatalf("exit %d\n%s%s", code, out, errOut)
+		}
+		l.Close()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(worst.Milliseconds()), "ms-worst")
 }

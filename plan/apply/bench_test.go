@@ -3,6 +3,8 @@ package apply
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,6 +57,7 @@ func fleet(devices, each int) Input {
 func benchmarkFleet(b *testing.B, devices, each int, w still, o Options) {
 	b.Helper()
 	in := fleet(devices, each)
+	began := used(b)
 	for i := 0; b.Loop(); i++ {
 		j, err := OpenJournal(b.TempDir(), fmt.Sprintf("p%d", i), time.Now)
 		if err != nil {
@@ -69,6 +72,7 @@ func benchmarkFleet(b *testing.B, devices, each int, w still, o Options) {
 		}
 	}
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/float64(devices*each)*1e6, "µs/step")
+	b.ReportMetric((used(b)-began).Seconds()/float64(b.N)/float64(devices*each)*1e6, "cpu-µs/step")
 }
 
 // Bookkeeping of 4,000 empty steps: at most 1 s, and no more per step than 80 need.
@@ -102,4 +106,78 @@ func BenchmarkJournal(b *testing.B) {
 	if err := j.Close(); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// Begins that come together share one fsync.
+func BenchmarkJournalCommit(b *testing.B) {
+	for _, atOnce := range []int{1, 64} {
+		b.Run(fmt.Sprintf("at once=%d", atOnce), func(b *testing.B) {
+			j, err := OpenJournal(b.TempDir(), "p", time.Now)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s := step("s1", "gpu-017", "one")
+			b.SetParallelism(max(atOnce/runtime.GOMAXPROCS(0), 1))
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if f := j.begin(s); f != nil {
+						b.Error(f)
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+			if err := j.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// patient is a world in which every step waits for its system.
+type patient struct{ still }
+
+func (patient) Run(_ context.Context, _ *plan.Scope, _ *plan.Step, _ plan.Memo) plan.Result {
+	return plan.Wait(10*time.Second, "cleaning", plan.Memo{"sent": "1"})
+}
+
+// 500 devices wait, each asked every ten seconds: the share of a processor that
+// this takes, and how long a stop takes then.
+func BenchmarkWaiting(b *testing.B) {
+	in := fleet(500, 1)
+	for i := 0; b.Loop(); i++ {
+		j, err := OpenJournal(b.TempDir(), fmt.Sprintf("p%d", i), time.Now)
+		if err != nil {
+			b.Fatal(err)
+		}
+		stop := make(chan struct{})
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if _, err := Run(b.Context(), in, Deps{Reader: patient{}, Runner: patient{}, Owner: patient{}, Clock: RealClock{}, Journal: j, Stop: stop}, DefaultOptions()); err != nil {
+				b.Error(err)
+			}
+		}()
+		time.Sleep(time.Second) //nolint:forbidigo // until all have begun
+		before := used(b)
+		const span = 20 * time.Second
+		time.Sleep(span) //nolint:forbidigo // what is measured
+		b.ReportMetric(100*(used(b)-before).Seconds()/span.Seconds(), "%cpu")
+		at := time.Now() //nolint:forbidigo // what is measured
+		close(stop)
+		<-ended
+		b.ReportMetric(float64(time.Since(at).Milliseconds()), "ms-to-stop") //nolint:forbidigo // what is measured
+		if err := j.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// used is the processor time of this process so far.
+func used(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
