@@ -34,7 +34,7 @@ type Options struct {
 	// DialContext opens connections; nil dials the address itself. The embedded
 	// lab leads the addresses of its site to its simulators with it.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// AtOnce bounds how many BMCs are asked at once; default 16. One BMC gets one
+	// AtOnce bounds how many BMCs are asked at once; default 128. One BMC gets one
 	// request at a time.
 	AtOnce int
 	// Rotation changes passwords in the vault; nil: none is ever changed.
@@ -45,7 +45,7 @@ type Options struct {
 	IPMIPort int
 }
 
-const defaultAtOnce = 16
+const defaultAtOnce = 128
 
 // Client speaks with the BMCs of one site.
 type Client struct {

@@ -263,11 +263,14 @@ func (k *conn) end(ctx context.Context, path string) error {
 func (k *conn) endAs(ctx context.Context, token, path string) error {
 	ctx = context.WithoutCancel(ctx)
 	var last error
+	denied := false
 	for range 3 {
 		ans, _, fault := k.exchange(ctx, request{method: http.MethodDelete, path: path, token: token})
 		switch {
 		case fault != nil:
 			last = fault
+		case ans.status == http.StatusUnauthorized && !denied:
+			denied = true // once it may be a mistake of the BMC's, and the session lives
 		case ans.status == http.StatusUnauthorized, ans.status == http.StatusNotFound, ans.status == http.StatusGone:
 			return nil
 		case ans.status >= 200 && ans.status < 300 && ans.broken == nil && !isPage(ans):

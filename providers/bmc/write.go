@@ -236,6 +236,11 @@ func (k *conn) followTask(ctx context.Context, memo plan.Memo) plan.Result {
 	if fault != nil {
 		return plan.Failed(fault)
 	}
+	return k.taskOf(ans, memo)
+}
+
+// taskOf judges the answer of a task or its monitor.
+func (k *conn) taskOf(ans *answer, memo plan.Memo) plan.Result {
 	if ans.status == http.StatusNotFound || ans.status == http.StatusGone {
 		return plan.Done() // finished and forgotten; reading back shows what came of it
 	}
