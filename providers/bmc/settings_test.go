@@ -39,6 +39,11 @@ type bench struct {
 
 func benches() []bench {
 	return []bench{
+		{"hostname", nil, func(b *bmctest.BMC) bool { return b.Hostname() == "gpu-001-bmc" }},
+		{"ntp", nil, func(b *bmctest.BMC) bool {
+			on, servers := b.NTP()
+			return on && slices.Equal(servers, []string{"ntp1.example.org", "ntp2.example.org"})
+		}},
 		{"network", nil, func(b *bmctest.BMC) bool { return b.DHCP() }},
 		{"syslog", []string{bmctest.Generic, bmctest.AMI}, func(b *bmctest.BMC) bool { return syslogOf(b) }},
 		{"security", []string{bmctest.AMI, bmctest.Supermicro}, func(b *bmctest.BMC) bool { return securityOf(b) }},
@@ -173,6 +178,49 @@ func TestSettingsAreRefused(t *testing.T) {
 					}
 					if row.holds(w.bmcs[0]) {
 						t.Error("the BMC has it")
+					}
+					w.close()
+				})
+			}
+		}
+	}
+}
+
+// The same of what is written to the host's system: a refusal is not taken for a
+// value, a busy BMC leaves the host alone, and nothing is reset for what was not
+// stored.
+func TestHostSettingsAreRefused(t *testing.T) {
+	for _, vendor := range []string{bmctest.IDRAC, bmctest.XCC, bmctest.AMI, bmctest.Generic} {
+		for _, kind := range []string{"bios", "boot_order"} {
+			tc, ok := biosCases[vendor]
+			if kind == "bios" && !ok {
+				continue
+			}
+			for _, refusal := range []struct {
+				name   string
+				status int
+				body   string
+				want   plan.Code
+			}{
+				{"refused", 400, extendedInfo("Base.1.12.PropertyValueNotInList", "Not in the list."), plan.CodeBMCRefused},
+				{"busy", 503, extendedInfo("Base.1.12.ServiceTemporarilyUnavailable", "Busy."), plan.CodeBMCBusy},
+				{"500", 500, `{"error":{"code":"Base.1.0.InternalError","message":"no"}}`, plan.CodeBMCBusy},
+			} {
+				t.Run(vendor+" "+kind+" "+refusal.name, func(t *testing.T) {
+					w, c := biosWorld(t, vendor, tc.want, func(m *bmctest.Machine) { m.FirstNIC = 0 })
+					w.scope.Site.BMC.RestrictBoot = true
+					w.connect()
+					step := stepOf(w.build(w.read()), kind)
+					if step == nil {
+						t.Fatal("no step")
+					}
+					w.fleet.Recorder().Inject(&exchange.Fault{Kind: exchange.Status, Method: http.MethodPatch, Path: "/redfish/v1/Systems", Status: refusal.status, Body: refusal.body})
+					if r := w.until(c, step); r.Outcome != plan.OutcomeFailed || r.Fault.Code != refusal.want || r.Fault.Evidence["message_id"] == "" {
+						t.Errorf("%s %s", r.Outcome, faultText(r.Fault))
+					}
+					b := w.bmcs[0]
+					if b.Resets() != 0 || len(b.Jobs()) != 0 || plan.Satisfies(step.After, w.live(w.read(), kind).Value) {
+						t.Errorf("%d resets, jobs %v", b.Resets(), b.Jobs())
 					}
 					w.close()
 				})
