@@ -47,8 +47,15 @@ func TestRecordLab(t *testing.T) {
 		t.Fatalf("exit %d\n%s%s", code, out, errOut)
 	}
 	want := bmcRows(t, l.enroll(t, exitDone, "plan", device, "--target", "bmc.*", "--format", "json"))
-	if got := bmcRows(t, out); got["hostname"] != want["hostname"] || got["ntp"] != want["ntp"] || len(got) == 0 {
-		t.Errorf("replayed %v, and the original %v", got, want)
+	// The sites want different time servers; what the BMC lacks is the same.
+	got := bmcRows(t, out)
+	for kind, rule := range want {
+		if rule == "unsupported" && got[kind] != rule {
+			t.Errorf("%s is %q of the recording, and %q of the original", kind, got[kind], rule)
+		}
+	}
+	if want["boot_order"] != "unsupported" || want["hostname"] != "unsupported" {
+		t.Errorf("the original is another one: %v", want)
 	}
 }
 

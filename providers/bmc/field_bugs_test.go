@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -647,6 +648,56 @@ func refusedWhole(t *testing.T, vendors []string, body func(order []string) map[
 // Accounts, sessions, secrets.
 func accountBugs() []fieldBug {
 	return []fieldBug{
+		{"metal-operator #913", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // an iDRAC 9 answers 405 to a POST and has slots
+				w := monitoredWorld(t, bmctest.IDRAC)
+				if f := w.converged("ipmi_user", "ipmi_lan"); f != nil {
+					t.Fatal(faultText(f))
+				}
+				w.hasMonitor()
+				if !w.bmcs[0].Accepts("root", password) {
+					t.Error("the own account was touched")
+				}
+				w.close()
+			})
+		}},
+		{"infra-controller #6358", func(t *testing.T) {
+			for _, vendor := range makers { // each account gets a place of its own, whatever its number
+				synctest.Test(t, func(t *testing.T) {
+					w := monitoredWorld(t, vendor)
+					for _, user := range []string{"other-1", "other-2", monitorName} {
+						w.monitor(user, monitorPassword)
+						if f := w.converged("ipmi_user", "ipmi_lan"); f != nil {
+							t.Fatalf("%s: %s", vendor, faultText(f))
+						}
+						w.close()
+						w.connect()
+					}
+					w.hasMonitor()
+					for _, user := range []string{"other-1", "other-2"} {
+						if _, enabled, _, secret := w.bmcs[0].User(user); !enabled || secret != monitorPassword {
+							t.Errorf("%s: %s was touched", vendor, user)
+						}
+					}
+				})
+			}
+		}},
+		{"iDRAC-Redfish-Scripting #332", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := monitoredWorld(t, bmctest.IDRAC)
+				if f := w.converged("ipmi_user", "ipmi_lan"); f != nil {
+					t.Fatal(faultText(f))
+				}
+				w.bmcs[0].ChangeUser(monitorName, monitorPassword, "None") // IPMI works, Redfish answers 401
+				w.close()
+				w.connect()
+				if f := w.converged("ipmi_user"); f != nil {
+					t.Fatal(faultText(f))
+				}
+				w.hasMonitor()
+				w.close()
+			})
+		}},
 		{"understack #1795; infra-controller #4978", func(t *testing.T) {
 			for _, vendor := range makers {
 				w := newWorld(t, machine(vendor))
@@ -710,10 +761,7 @@ func accountBugs() []fieldBug {
 var elsewhere = []struct{ seen, file, test, why string }{
 	{"LP#2155051, LP#2044793", "providers/ironic/decode_test.go", "TestDecodeLLDP", "a BMC is not asked for LLDP; the inspection's frames are"},
 	{"osism #2077, #2100", "providers/secrets/rules_test.go", "TestRulesOfAll", "the vault's reader takes the line end off"},
-	{"metal-operator #913", "", "", "enroll changes its own account's password and makes no account yet"},
-	{"infra-controller #6358", "", "", "enroll changes its own account's password and makes no account yet"},
-	{"iDRAC-Redfish-Scripting #332", "", "", "enroll keeps no IPMI user yet"},
-	{"iDRAC-Redfish-Scripting #126, #129", "", "", "enroll changes no password yet"},
+	{"iDRAC-Redfish-Scripting #126, #129", "providers/bmc/rotation_test.go", "TestRotate", "a new password is proven by a login of its own, the old one's refusal is expected"},
 	{"understack #1988", "", "", "whether Ironic's verify step compares clocks stands in its configuration, which its API does not show; the node's last error is shown as it is"},
 }
 
