@@ -133,7 +133,7 @@ func TestIPMIUserKilled(t *testing.T) {
 		var total int
 		synctest.Test(t, func(t *testing.T) {
 			w := monitoredWorld(t, vendor)
-			w.converged("ipmi_user", "ipmi_lan")
+			_ = w.converged("ipmi_user", "ipmi_lan")
 			w.close()
 			total = len(w.fleet.Recorder().Records())
 		})
