@@ -1,5 +1,10 @@
 package ironic
 
+import (
+	"path"
+	"strings"
+)
+
 // AccessRule is one rule of an application credential that a run needs: the
 // method and the path below the endpoint, in Keystone's spelling, where * is one
 // segment. A missing one is answered with 401, in the words of a bad token.
@@ -8,6 +13,17 @@ type AccessRule struct {
 	Method  string `json:"method"`
 	Path    string `json:"path"`
 	Use     string `json:"-"`
+}
+
+// ruleFor is the rule that lets a request pass, false when there is none.
+func ruleFor(method, requested string) (AccessRule, bool) {
+	at, _, _ := strings.Cut("/v1/"+requested, "?")
+	for _, r := range AccessRules() {
+		if ok, err := path.Match(r.Path, at); err == nil && ok && r.Method == method {
+			return r, true
+		}
+	}
+	return AccessRule{}, false
 }
 
 // AccessRules are all that this package ever sends. GET / and GET /v1 are public

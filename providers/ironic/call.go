@@ -126,6 +126,10 @@ func (s *service) classify(ctx context.Context, method, path string, err error) 
 	switch {
 	case errors.As(err, &code):
 		f := s.refusal(method, path, code.Actual, words(code.Body))
+		if rule, ok := ruleFor(method, path); ok && code.Actual == http.StatusUnauthorized {
+			f = f.With("access rule", rule.Method+" "+rule.Path).
+				WithHint("When the credential is good and has access rules, it lacks the one for %s %s (%s); enroll doctor --access-rules prints all of them.", rule.Method, rule.Path, rule.Use)
+		}
 		if code.Actual == http.StatusNotAcceptable {
 			f = f.With("versions", code.ResponseHeader.Get("X-OpenStack-Ironic-API-Minimum-Version")+" to "+code.ResponseHeader.Get("X-OpenStack-Ironic-API-Maximum-Version"))
 		}

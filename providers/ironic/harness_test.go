@@ -48,7 +48,7 @@ func (c *clock) Advance(d time.Duration) {
 
 // lab is a site with one Ironic, and a fleet of which each device has two NICs.
 type lab struct {
-	t      *testing.T
+	t      testing.TB
 	clock  *clock
 	sim    *ironictest.Server
 	client *ironic.Client
@@ -65,6 +65,8 @@ type lab struct {
 	patience int
 	// links is what the BMCs tell; nil: nobody watches.
 	links ironic.Links
+	// without says which requests the middleware refuses for want of an access rule.
+	without func(*http.Request) bool
 	// before is called before each request, while nothing is locked; nil: not.
 	before func(*http.Request)
 }
@@ -79,13 +81,13 @@ func (credentials) Ref(device string) plan.SecretRef {
 	return plan.SecretRef{Item: "bmc-" + device, Field: "password"}
 }
 
-func newLab(t *testing.T, devices int, change ...func(*plan.Target)) *lab {
+func newLab(t testing.TB, devices int, change ...func(*plan.Target)) *lab {
 	t.Helper()
 	return newLabWith(t, devices, ironictest.Durations{}, change...)
 }
 
 // newLabWith also says how long things take in Ironic.
-func newLabWith(t *testing.T, devices int, d ironictest.Durations, change ...func(*plan.Target)) *lab {
+func newLabWith(t testing.TB, devices int, d ironictest.Durations, change ...func(*plan.Target)) *lab {
 	t.Helper()
 	// Longer than the first pause: a look meets the final state with the lock held.
 	d.Release = 400 * time.Millisecond
@@ -93,6 +95,7 @@ func newLabWith(t *testing.T, devices int, d ironictest.Durations, change ...fun
 	l.wait = l.clock.Advance
 	l.sim = ironictest.New(ironictest.Options{
 		Now: l.clock.Now, Inventory: l.inventory, Durations: d,
+		Without: func(r *http.Request) bool { return l.without != nil && l.without(r) },
 		Before: func(r *http.Request) {
 			if l.before != nil {
 				l.before(r)

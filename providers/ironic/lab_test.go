@@ -175,7 +175,7 @@ func (l *lab) uuid(ctx context.Context, endpoint, name string) string {
 
 // flat is what the ramdisk posts: the plugin data stands beside the inventory,
 // which must have all its parts.
-func flat(t *testing.T, stored []byte) []byte {
+func flat(t testing.TB, stored []byte) []byte {
 	t.Helper()
 	var data struct {
 		Inventory map[string]any `json:"inventory"`

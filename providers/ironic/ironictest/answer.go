@@ -68,6 +68,12 @@ func wrapped(status int, message string) answer {
 
 func notFoundPath() answer { return routing(http.StatusNotFound, "Not Found", "") }
 
+// unauthorized is what keystonemiddleware answers to a missing access rule, in the
+// words of a bad token.
+func unauthorized() answer {
+	return answer{status: http.StatusUnauthorized, body: map[string]any{"error": map[string]any{"code": 401, "title": "Unauthorized", "message": "The request you have made requires authentication."}}}
+}
+
 // tooNew is the answer to a field or parameter that the asked version does not have.
 func tooNew() answer {
 	return fault(http.StatusNotAcceptable, "Request not acceptable.")

@@ -56,6 +56,9 @@ type Options struct {
 	Verify func(driverInfo map[string]any) error
 	// PowerOffAfterInspection is Ironic's default [inspector] power_off.
 	PowerOffAfterInspection bool
+	// Without says which requests Keystone's middleware refuses because the
+	// credential has no access rule for them; nil: none.
+	Without func(*http.Request) bool
 	// Before is called before a request is looked at, and may change the world as
 	// somebody else would.
 	Before func(*http.Request)
@@ -174,6 +177,10 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 	}
 	if s.options.Before != nil {
 		s.options.Before(hr)
+	}
+	if s.options.Without != nil && s.options.Without(hr) {
+		unauthorized().write(w)
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
