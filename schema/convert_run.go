@@ -55,9 +55,7 @@ func dhcpUnit(service string, v6 bool) string {
 		return "kea-dhcp6-server"
 	case service == "kea":
 		return "kea-dhcp4-server"
-	case service == "isc" && v6:
-		return "isc-dhcp-server6"
-	case service == "isc":
+	case service == "isc": // one unit for both families
 		return "isc-dhcp-server"
 	}
 	return service
@@ -90,7 +88,7 @@ func (r *reporter) checkService(b *rawBlock, s *plan.DHCPSettings) {
 	}
 	if s.Service == "dnsmasq" {
 		if s.IPv6 {
-			contradiction("family", "DHCPv6 is served with service = \"kea\" and \"isc\".")
+			contradiction("family", "DHCPv6 is served with service = \"kea\" and \"isc\", not with dnsmasq. Write another service, or leave family out.")
 		}
 		for _, o := range b.named("option") {
 			r.error(o.at, "Contradiction", "dnsmasq takes no option in a host's file. Set it in dnsmasq's own configuration.")

@@ -53,7 +53,6 @@ host gpu-001-bmc {
 host gpu-001-bmc {
   hardware ethernet 02:00:5e:10:00:01;
   fixed-address6 2001:db8::11;
-  option host-name "gpu-001-bmc";
   option ntp-servers 192.0.2.123;
   option domain-name "oob.example";
 }

@@ -15,22 +15,28 @@ import (
 // listed file is missing or a host name stands twice.
 func iscFlavour(v6 bool) flavour {
 	const extension, index = ".conf", "index.conf"
-	statement, unit, config, family := "fixed-address", "isc-dhcp-server", "/etc/dhcp/dhcpd.conf", "-4"
+	// Debian's unit starts both daemons and knows of neither whether it lives. That
+	// of DHCPv6 holds a UDP socket; that of DHCPv4 can do without.
+	statement, config, family, socket := "fixed-address", "/etc/dhcp/dhcpd.conf", "-4", ""
 	if v6 {
-		statement, unit, config, family = "fixed-address6", "isc-dhcp-server6", "/etc/dhcp/dhcpd6.conf", "-6"
+		statement, config, family, socket = "fixed-address6", "/etc/dhcp/dhcpd6.conf", "-6", "547"
 	}
 	return flavour{
 		title:  "ISC dhcpd",
-		unit:   unit,
+		unit:   "isc-dhcp-server",
 		config: config,
 		apply:  applyRestart,
 		// Without -q, which keeps the reason silent as well.
 		check:     func(config string) string { return "/usr/sbin/dhcpd -t " + family + " -cf " + config },
 		extension: extension,
 		index:     index,
+		socket:    socket,
 		render: func(e Entry, options []plan.DHCPOption) string {
 			var b strings.Builder
-			fmt.Fprintf(&b, "%s\nhost %s {\n  hardware ethernet %s;\n  %s %s;\n  option host-name \"%s\";\n", markOf(e), e.Name, e.MAC, statement, e.Address, e.Name)
+			fmt.Fprintf(&b, "%s\nhost %s {\n  hardware ethernet %s;\n  %s %s;\n", markOf(e), e.Name, e.MAC, statement, e.Address)
+			if !v6 { // DHCPv6 has no such option
+				fmt.Fprintf(&b, "  option host-name \"%s\";\n", e.Name)
+			}
 			for _, o := range options {
 				fmt.Fprintf(&b, "  option %s %s;\n", o.Name, o.Value)
 			}

@@ -139,6 +139,10 @@ func Expected(t *plan.Target) (plan.MAC, Offer, *plan.Fault) {
 		return plan.MAC{}, Offer{}, plan.NewFault(plan.CodeConfigInvalid, "the site %s configures no DHCP", t.Site.Name).
 			WithHint("It needs a dhcp block and configure_dhcp = true.")
 	}
+	if t.Site.DHCP.IPv6 {
+		return plan.MAC{}, Offer{}, plan.NewFault(plan.CodeDHCPRelay, "the DHCP service of the site %s is one of DHCPv6, and a DISCOVER asks one of DHCPv4", t.Site.Name).
+			WithHint("enroll plan compares what stands on the server; whether a BMC got its address shows in the server's leases.")
+	}
 	e, _, f := entryFor(t)
 	if f != nil {
 		return plan.MAC{}, Offer{}, f

@@ -5,7 +5,7 @@ NETBOX_VERSION=4.7.3
 IRONIC_VERSION=39.0.0
 SUSHY_VERSION=2.2.0
 
-PACKAGES=(postgresql redis-server libpq-dev gcc libc6-dev dnsmasq kea-dhcp4-server kea-ctrl-agent kea-admin isc-dhcp-server
+PACKAGES=(postgresql redis-server libpq-dev gcc libc6-dev dnsmasq kea-dhcp4-server kea-dhcp6-server kea-ctrl-agent kea-admin isc-dhcp-server
   openssh-server openssh-client sudo systemd dbus iproute2 util-linux socat udhcpc curl openssl procps ca-certificates openipmi)
 
 # Where install_packages keeps the machine's own policy-rc.d, or the note that it had none.

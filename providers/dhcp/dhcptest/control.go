@@ -39,11 +39,11 @@ func (c *conn) control(incoming ssh.NewChannel) {
 		_, _ = io.WriteString(channel, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
 		return
 	}
-	c.controlled(channel, asked.Command)
+	c.controlled(channel, asked.Command, asked.Service)
 }
 
 // controlled answers one command, or with what a fault leaves of the answer.
-func (c *conn) controlled(channel ssh.Channel, command string) {
+func (c *conn) controlled(channel ssh.Channel, command string, services []string) {
 	rec, fault := c.s.recorder.Begin(exchange.Record{System: "dhcp", Method: "kea.control", Path: command, Mutating: command == "config-reload"})
 	var kind exchange.Kind
 	if fault != nil {
@@ -67,7 +67,7 @@ func (c *conn) controlled(channel ssh.Channel, command string) {
 			c.pause(fault.Delay)
 		}
 		var answer any
-		c.s.locked(func() { answer = c.s.keaCommand(command) })
+		c.s.locked(func() { answer = c.s.keaCommand(command, services) })
 		var err error
 		if body, err = json.Marshal([]any{answer}); err != nil {
 			status = http.StatusInternalServerError

@@ -24,9 +24,27 @@ type form struct {
 	emptyIndex                           string
 }
 
-func formOf(service string) form {
-	switch service {
-	case serviceKea:
+func formOf(service string, v6 bool) form {
+	switch {
+	case service == serviceKea && v6:
+		return form{
+			directory: "/etc/kea/enroll.d", unit: "kea-dhcp6-server", config: "/etc/kea/kea-dhcp6.conf", index: "index.json", user: "_kea",
+			main: func(dir string) string {
+				return `// The operator's own.
+{ "Dhcp6": {
+  "interfaces-config": { "interfaces": [ "br0" ] },
+  "control-socket": { "socket-type": "unix", "socket-name": "/run/kea/kea6-ctrl-socket" },
+  "host-reservation-identifiers": [ "hw-address", "duid" ],
+  "subnet6": [
+    { "id": 1, "subnet": "2001:db8::/64", "pools": [ { "pool": "2001:db8::f000 - 2001:db8::f0ff" } ],
+      "reservations": <?include "` + dir + `/index.json"?> }
+  ]
+} }
+`
+			},
+			emptyIndex: "[\n]\n",
+		}
+	case service == serviceKea:
 		return form{
 			directory: "/etc/kea/enroll.d", unit: "kea-dhcp4-server", config: "/etc/kea/kea-dhcp4.conf", index: "index.json", user: "_kea",
 			main: func(dir string) string {
@@ -45,7 +63,20 @@ func formOf(service string) form {
 			},
 			emptyIndex: "[\n]\n",
 		}
-	case serviceISC:
+	case service == serviceISC && v6:
+		return form{ // one unit serves both families
+			directory: "/etc/dhcp/enroll.d", unit: "isc-dhcp-server", config: "/etc/dhcp/dhcpd6.conf", index: "index.conf", user: "root",
+			main: func(dir string) string {
+				return `# The operator's own.
+default-lease-time 3600;
+subnet6 2001:db8::/64 {
+  range6 2001:db8::f000 2001:db8::f0ff;
+}
+include "` + dir + `/index.conf";
+`
+			},
+		}
+	case service == serviceISC:
 		return form{
 			directory: "/etc/dhcp/enroll.d", unit: "isc-dhcp-server", config: "/etc/dhcp/dhcpd.conf", index: "index.conf", user: "root",
 			main: func(dir string) string {
@@ -69,6 +100,9 @@ include "` + dir + `/index.conf";
 		},
 	}
 }
+
+// form is that of the machine's server.
+func (s *Server) form() form { return formOf(s.options.Service, s.options.IPv6) }
 
 // daemon is the server's process with its unit and its journal.
 type daemon struct {
@@ -107,7 +141,7 @@ func (s *Server) log(format string, args ...any) {
 
 // install puts the main configuration and an empty index in place.
 func (s *Server) install() {
-	f := formOf(s.options.Service)
+	f := s.form()
 	now := s.now()
 	s.tree.mkdirs(now, path.Dir(f.config))
 	s.tree.nodes[f.config] = &node{data: []byte(s.options.Main), mode: 0o644, mtime: now, owner: "root"}
@@ -226,7 +260,7 @@ func (s *Server) Restart() bool {
 func (s *Server) WouldStart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := formOf(s.options.Service)
+	f := s.form()
 	var err error
 	switch s.options.Service {
 	case serviceKea:

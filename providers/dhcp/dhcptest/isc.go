@@ -111,6 +111,15 @@ func (p *iscParser) statement(words []string, in *host, depth int) error {
 			return fmt.Errorf("expecting hexadecimal number")
 		}
 		in.macs = append(in.macs, mac)
+	case words[0] == "fixed-address6" && in != nil && p.s.options.IPv6:
+		if len(words) != 2 {
+			return fmt.Errorf("semicolon expected")
+		}
+		a, err := netip.ParseAddr(words[1])
+		if err != nil || !a.Is6() {
+			return fmt.Errorf("semicolon expected")
+		}
+		in.address = a
 	case words[0] == "fixed-address" && in != nil:
 		if len(words) != 2 {
 			return fmt.Errorf("expecting IP address or hostname")
@@ -164,7 +173,7 @@ func iscTokens(text string) ([]string, error) {
 // already stopped.
 func (s *Server) startISC() {
 	d := &s.daemon
-	table, err := s.loadISC(formOf(serviceISC).config, "root")
+	table, err := s.loadISC(s.form().config, "root")
 	if err == nil && s.refused(table) {
 		err = fmt.Errorf("the daemon cannot use it")
 	}
@@ -178,10 +187,18 @@ func (s *Server) startISC() {
 	s.log("Server starting service.")
 }
 
-// runDhcpd is dhcpd -t -4 -cf CONFIG.
+// iscFamily is dhcpd's flag for what it serves.
+func (s *Server) iscFamily() string {
+	if s.options.IPv6 {
+		return "-6"
+	}
+	return "-4"
+}
+
+// runDhcpd is dhcpd -t -4 -cf CONFIG, or with -6.
 func runDhcpd(sh *shell, args []string) int {
-	if len(args) != 4 || args[0] != "-t" || args[1] != "-4" || args[2] != "-cf" {
-		fmt.Fprintln(&sh.err, "Usage: dhcpd -t -4 -cf CONFIG")
+	if len(args) != 4 || args[0] != "-t" || args[1] != sh.s.iscFamily() || args[2] != "-cf" {
+		fmt.Fprintln(&sh.err, "Usage: dhcpd -t "+sh.s.iscFamily()+" -cf CONFIG")
 		return 1
 	}
 	fmt.Fprintln(&sh.err, "Internet Systems Consortium DHCP Server 4.4.3-P1")

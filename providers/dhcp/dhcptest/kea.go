@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// Kea 2.2, DHCPv4. errSyntax leaves a running Kea as it was when a reload finds
+// Kea 2.2, DHCPv4 and DHCPv6. errSyntax leaves a running Kea as it was when a reload finds
 // it; errContent, a duplicate, leaves it without a socket.
 var (
 	errSyntax  = errors.New("syntax")
@@ -23,13 +24,48 @@ var (
 var keaMAC = regexp.MustCompile(`^([0-9A-Fa-f]{1,2}:){5}[0-9A-Fa-f]{1,2}$`)
 
 type keaConfig struct {
-	Dhcp4 struct {
-		Subnets []struct {
-			Subnet       string           `json:"subnet"`
-			Reservations []map[string]any `json:"reservations"`
-		} `json:"subnet4"`
-		Reservations []map[string]any `json:"reservations"`
-	} `json:"Dhcp4"`
+	Subnets4     []keaSubnet      `json:"subnet4"`
+	Subnets6     []keaSubnet      `json:"subnet6"`
+	Reservations []map[string]any `json:"reservations"`
+}
+
+type keaSubnet struct {
+	Subnet       string           `json:"subnet"`
+	Reservations []map[string]any `json:"reservations"`
+}
+
+// keaFamily is the digit in the names of the daemon, its part of the
+// configuration, and its messages.
+func (s *Server) keaFamily() string {
+	if s.options.IPv6 {
+		return "6"
+	}
+	return "4"
+}
+
+func (s *Server) keaProgram() string { return "/usr/sbin/kea-dhcp" + s.keaFamily() }
+
+// keaKnows are the keys of a reservation beside its address.
+var keaKnows = []string{"hw-address", "hostname", "user-context", "option-data", "comment"}
+
+// keaAddress reads the one address of a reservation, and names a key that the
+// daemon does not know.
+func (s *Server) keaAddress(r map[string]any) (text, unknown string) {
+	key, other := "ip-address", "client-id"
+	if s.options.IPv6 {
+		key, other = "ip-addresses", "duid"
+	}
+	for k := range r {
+		if k != key && k != other && !slices.Contains(keaKnows, k) {
+			return "", k
+		}
+	}
+	if list, _ := r[key].([]any); len(list) == 1 {
+		text, _ = list[0].(string)
+		return text, ""
+	}
+	text, _ = r[key].(string)
+	return text, ""
 }
 
 // loadKea reads a configuration as a user.
@@ -38,33 +74,30 @@ func (s *Server) loadKea(config, user string) (table []host, whole string, err e
 	if err != nil {
 		return nil, "", err
 	}
-	var c keaConfig
-	if jsonErr := json.Unmarshal([]byte(whole), &c); jsonErr != nil {
+	var parts map[string]keaConfig
+	if jsonErr := json.Unmarshal([]byte(whole), &parts); jsonErr != nil {
 		return nil, "", fmt.Errorf("%w: Syntax check failed with: %s:1.1: %w", errSyntax, config, jsonErr)
 	}
+	c := parts["Dhcp"+s.keaFamily()]
 	seen := map[string]bool{}
 	add := func(subnet netip.Prefix, r map[string]any) error {
-		for key := range r {
-			switch key {
-			case "hw-address", "ip-address", "hostname", "user-context", "option-data", "client-id", "comment":
-			default:
-				return fmt.Errorf("%w: Error encountered: unsupported parameter '%s'", errSyntax, key)
-			}
+		ipText, unknown := s.keaAddress(r)
+		if unknown != "" {
+			return fmt.Errorf("%w: Syntax check failed with: got unexpected keyword \"%s\" in reservations map.", errSyntax, unknown)
 		}
 		macText, _ := r["hw-address"].(string)
-		ipText, _ := r["ip-address"].(string)
 		name, _ := r["hostname"].(string)
 		mac, macErr := plan.ParseMAC(macText)
 		ip, ipErr := netip.ParseAddr(ipText)
 		switch {
 		case !keaMAC.MatchString(macText) || macErr != nil:
 			return fmt.Errorf("%w: Error encountered: invalid hw-address '%s'", errSyntax, macText)
-		case ipErr != nil:
+		case ipErr != nil || ip.Is4() == s.options.IPv6:
 			return fmt.Errorf("%w: Error encountered: Failed to convert '%s' to an address", errSyntax, ipText)
 		case subnet.IsValid() && !subnet.Contains(ip):
-			return fmt.Errorf("%w: Error encountered: specified reservation '%s' is not within the IPv4 subnet '%s'", errSyntax, ip, subnet)
+			return fmt.Errorf("%w: Error encountered: specified reservation '%s' is not within the IPv%s subnet '%s'", errSyntax, ip, s.keaFamily(), subnet)
 		case seen[mac.String()]:
-			return fmt.Errorf("%w: Error encountered: failed to add new host using the HW address '%s' to the IPv4 subnet id '1' as there is already a reservation", errContent, mac)
+			return fmt.Errorf("%w: Error encountered: failed to add new host using the HW address '%s' to the IPv%s subnet id '1' as this host has already been added", errContent, mac, s.keaFamily())
 		case seen[ip.String()]:
 			return fmt.Errorf("%w: Error encountered: failed to add address '%s': there's already a reservation for this address", errContent, ip)
 		}
@@ -72,7 +105,7 @@ func (s *Server) loadKea(config, user string) (table []host, whole string, err e
 		table = append(table, host{macs: []plan.MAC{mac}, address: ip, name: name})
 		return nil
 	}
-	for _, sub := range c.Dhcp4.Subnets {
+	for _, sub := range append(c.Subnets4, c.Subnets6...) {
 		prefix, prefixErr := netip.ParsePrefix(sub.Subnet)
 		if prefixErr != nil {
 			return nil, "", fmt.Errorf("%w: Error encountered: subnet '%s'", errSyntax, sub.Subnet)
@@ -83,7 +116,7 @@ func (s *Server) loadKea(config, user string) (table []host, whole string, err e
 			}
 		}
 	}
-	for _, r := range c.Dhcp4.Reservations {
+	for _, r := range c.Reservations {
 		if err := add(netip.Prefix{}, r); err != nil {
 			return nil, "", err
 		}
@@ -157,18 +190,18 @@ func keaText(err error) string {
 // configuration is read; a process that cannot use it ends in less than half a second.
 func (s *Server) startKea() {
 	d := &s.daemon
-	table, whole, err := s.loadKea(formOf(serviceKea).config, "_kea")
+	table, whole, err := s.loadKea(s.form().config, "_kea")
 	if err == nil && s.refused(table) {
 		err = fmt.Errorf("%w: Error encountered: the daemon cannot use it", errContent)
 	}
 	if err != nil {
-		s.log("ERROR [kea-dhcp4.dhcp4] DHCP4_INIT_FAIL failed to initialize Kea server: %s", keaText(err))
+		s.log("ERROR [kea-dhcp%[1]s.dhcp%[1]s] DHCP%[1]s_INIT_FAIL failed to initialize Kea server: %[2]s", s.keaFamily(), keaText(err))
 		d.deaf, d.dies = true, s.now().Add(400*time.Millisecond)
 		return
 	}
 	d.table, d.config, d.loaded = table, whole, s.now()
 	d.deaf = s.deafened(table)
-	s.log("INFO  [kea-dhcp4.dhcp4] DHCP4_STARTED Kea DHCPv4 server version 2.2.0 started")
+	s.log("INFO  [kea-dhcp%[1]s.dhcp%[1]s] DHCP%[1]s_STARTED Kea DHCPv%[1]s server version 2.2.0 started", s.keaFamily())
 }
 
 func (s *Server) has(table []host, mac plan.MAC) bool {
@@ -198,29 +231,33 @@ func (s *Server) reloadKea() (result int, text string) {
 		return 0, "Configuration successful."
 	}
 	s.changed = true
-	table, whole, err := s.loadKea(formOf(serviceKea).config, "_kea")
+	table, whole, err := s.loadKea(s.form().config, "_kea")
 	if err == nil && s.refused(table) {
 		err = fmt.Errorf("%w: Error encountered: the daemon cannot use it", errContent)
 	}
 	if err != nil {
-		s.log("ERROR [kea-dhcp4.dhcp4] DHCP4_DYNAMIC_RECONFIGURATION_FAIL dynamic server reconfiguration failed with file: %s", keaText(err))
+		s.log("ERROR [kea-dhcp%[1]s.dhcp%[1]s] DHCP%[1]s_DYNAMIC_RECONFIGURATION_FAIL dynamic server reconfiguration failed with file: %[2]s", s.keaFamily(), keaText(err))
 		if errors.Is(err, errContent) {
-			s.log("FATAL [kea-dhcp4.dhcp4] DHCP4_CONFIG_UNRECOVERABLE_ERROR DHCPv4 server new configuration failed with an error which cannot be recovered")
+			s.log("FATAL [kea-dhcp%[1]s.dhcp%[1]s] DHCP%[1]s_CONFIG_UNRECOVERABLE_ERROR DHCPv%[1]s server new configuration failed with an error which cannot be recovered", s.keaFamily())
 			d.deaf = true // and it says nothing about it when it is asked
 		}
-		return 1, "Config reload failed: configuration error using file '" + formOf(serviceKea).config + "': " + keaText(err)
+		return 1, "Config reload failed: configuration error using file '" + s.form().config + "': " + keaText(err)
 	}
 	d.table, d.config, d.loaded, d.deaf = table, whole, s.now(), s.deafened(table)
 	s.afterLoad()
 	return 0, "Configuration successful."
 }
 
-// keaCommand answers a command at the control channel.
-func (s *Server) keaCommand(command string) any {
+// keaCommand answers a command at the control channel of the agent, which forwards
+// it to a daemon that it knows.
+func (s *Server) keaCommand(command string, services []string) any {
 	d := &s.daemon
 	s.tick()
+	if ours := "dhcp" + s.keaFamily(); !slices.Equal(services, []string{ours}) {
+		return map[string]any{"result": 1, "text": fmt.Sprintf("forwarding socket is not configured for the server type %s", strings.Join(services, ", "))}
+	}
 	if !d.active {
-		return map[string]any{"result": 1, "text": "unable to forward command to the dhcp4 service: No such file or directory. The server is likely to be offline"}
+		return map[string]any{"result": 1, "text": "unable to forward command to the dhcp" + s.keaFamily() + " service: No such file or directory. The server is likely to be offline"}
 	}
 	switch command {
 	case "config-reload":
@@ -240,16 +277,16 @@ func (s *Server) keaCommand(command string) any {
 // wholeSeconds is how Kea counts: both ends on a clock without fractions.
 func wholeSeconds(from, to time.Time) int64 { return to.Unix() - from.Unix() }
 
-// runKea is kea-dhcp4 -t.
+// runKea is kea-dhcp4 -t, or kea-dhcp6 -t.
 func runKea(sh *shell, args []string) int {
 	if len(args) != 2 || args[0] != "-t" {
-		fmt.Fprintln(&sh.err, "Usage: kea-dhcp4 -t CONFIG")
+		fmt.Fprintln(&sh.err, "Usage: "+sh.s.keaProgram()+" -t CONFIG")
 		return 1
 	}
 	if _, _, err := sh.s.loadKea(args[1], sh.user); err != nil {
 		fmt.Fprintln(&sh.err, keaText(err))
 		return 1
 	}
-	fmt.Fprintln(&sh.out, "INFO  [kea-dhcp4.hosts] HOSTS_BACKENDS_REGISTERED the following host backend types are available: mysql postgresql")
+	fmt.Fprintln(&sh.out, "INFO  [kea-dhcp"+sh.s.keaFamily()+".hosts] HOSTS_BACKENDS_REGISTERED the following host backend types are available: mysql postgresql")
 	return 0
 }

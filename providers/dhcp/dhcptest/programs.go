@@ -167,12 +167,16 @@ func runStat(sh *shell, args []string) int {
 // runSockets tells one UDP socket of a Kea that serves. dhcpd and dnsmasq have
 // theirs as long as they live.
 func runSockets(sh *shell, args []string) int {
-	if strings.Join(args, " ") != "-Hlun sport = :67" {
-		fmt.Fprintln(&sh.err, "ss: want -Hlun sport = :67")
+	filter, socket := "-Hlun sport = :67", "UNCONN 0      0          192.0.2.1:67        0.0.0.0:*"
+	if sh.s.options.IPv6 {
+		filter, socket = "-Hlun sport = :547", "UNCONN 0      0          [ff02::1:2]%br0:547        [::]:*"
+	}
+	if strings.Join(args, " ") != filter {
+		fmt.Fprintln(&sh.err, "ss: want "+filter)
 		return 255
 	}
 	if d := &sh.s.daemon; d.active && !d.deaf {
-		fmt.Fprintln(&sh.out, "UNCONN 0      0          192.0.2.1:67        0.0.0.0:*")
+		fmt.Fprintln(&sh.out, socket)
 	}
 	return 0
 }
@@ -222,9 +226,9 @@ func runSudo(sh *shell, args []string) int {
 func (s *Server) check() string {
 	switch s.options.Service {
 	case serviceKea:
-		return "/usr/sbin/kea-dhcp4 -t " + formOf(serviceKea).config
+		return s.keaProgram() + " -t " + s.form().config
 	case serviceISC:
-		return "/usr/sbin/dhcpd -t -4 -cf " + formOf(serviceISC).config
+		return "/usr/sbin/dhcpd -t " + s.iscFamily() + " -cf " + s.form().config
 	}
 	return ""
 }
@@ -275,6 +279,8 @@ func show(sh *shell, properties []string, unit string) int {
 		switch {
 		case d.active:
 			values["ActiveState"], values["SubState"], values["MainPID"] = "active", "running", strconv.Itoa(d.pid)
+		case d.exited && sh.s.options.IPv6: // the daemon of DHCPv4 lives on in the same unit
+			values["ActiveState"], values["SubState"] = "active", "running"
 		case d.exited: // the generated unit of dhcpd remains active after exit
 			values["ActiveState"], values["SubState"] = "active", "exited"
 		}

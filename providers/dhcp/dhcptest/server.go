@@ -39,6 +39,8 @@ type Options struct {
 	User     string // the account that may log in; default "enroll"
 	// Service is "dnsmasq", "kea" or "isc"; default "dnsmasq".
 	Service string
+	// IPv6 makes Kea and ISC DHCPv6 servers, of 2001:db8::/64.
+	IPv6 bool
 	// Directory holds the reservations, owned by User; default by service:
 	// "/etc/enroll-hosts.d", which is dnsmasq's dhcp-hostsdir, "/etc/kea/enroll.d" or
 	// "/etc/dhcp/enroll.d".
@@ -163,7 +165,7 @@ func New(o Options) *Server {
 	if o.Service == "" {
 		o.Service = serviceDnsmasq
 	}
-	form := formOf(o.Service)
+	form := formOf(o.Service, o.IPv6)
 	if o.Directory == "" {
 		o.Directory = form.directory
 	}
@@ -266,7 +268,7 @@ func (s *Server) Settings() plan.DHCPSettings {
 	return plan.DHCPSettings{
 		Host: s.Host, Port: s.Port, User: s.User,
 		Service: s.options.Service, Directory: s.options.Directory, Unit: s.options.Unit, NameSuffix: "-bmc",
-		Config:   formOf(s.options.Service).config,
+		Config: s.form().config, IPv6: s.options.IPv6,
 		Timeouts: plan.DHCPTimeouts{Connect: Deadline, Login: Deadline, Command: Deadline, Transfer: Deadline},
 		Settle:   time.Second,
 	}

@@ -265,7 +265,7 @@ func (sh *shell) find(name string) func(*shell, []string) int {
 	}
 	switch sh.s.options.Service {
 	case serviceKea:
-		programs["/usr/sbin/kea-dhcp4"] = runKea
+		programs[sh.s.keaProgram()] = runKea
 	case serviceISC:
 		programs["/usr/sbin/dhcpd"] = runDhcpd
 	default:
