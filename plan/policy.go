@@ -106,7 +106,7 @@ func (r PolicyResult) WantsApproval() bool { return r.Action == PolicyApproval &
 // Sentence says in one sentence what the policy holds against its subjects.
 func (r PolicyResult) Sentence() string {
 	if len(r.Failed) > 0 {
-		return fmt.Sprintf("policy %s cannot be decided, which denies: %s", r.Policy, r.Error)
+		return fmt.Sprintf("policy %s: it cannot be decided, which denies: %s", r.Policy, r.Error)
 	}
 	if r.Message != "" {
 		return fmt.Sprintf("policy %s: %s", r.Policy, r.Message)
@@ -292,10 +292,32 @@ func (p *Plan) dependentBlock(s *Step, byID map[string]*Step) *Block {
 	}
 	for _, id := range s.Needs {
 		if n := byID[id]; n != nil && n.Blocked != nil && n.Blocked.Rule == RulePolicy {
-			return &Block{Rule: RulePolicy, Text: fmt.Sprintf("it comes after %s, which is denied: %s", n.Address.Local(), n.Blocked.Text)}
+			return comesAfter(root(n, s.Address.Device, byID))
 		}
 	}
 	return nil
+}
+
+// root is the step for which a denied one cannot run: the first denied one of the
+// device that it comes after, through others, or itself.
+func root(s *Step, device string, byID map[string]*Step) *Step {
+	for _, id := range s.Needs {
+		n := byID[id]
+		if n != nil && n.Blocked != nil && n.Blocked.Rule == RulePolicy && (n.Address.Shared() || n.Address.Device == device) {
+			return root(n, device, byID)
+		}
+	}
+	return s
+}
+
+// comesAfter blocks what waits for a denied step. What the policy says stands once,
+// with that step.
+func comesAfter(denied *Step) *Block {
+	after := "it comes after " + denied.Address.Local()
+	if by, _, _ := strings.Cut(denied.Blocked.Text, ": "); strings.HasPrefix(by, "policy ") {
+		return &Block{Rule: RulePolicy, Text: after + ", denied by " + by}
+	}
+	return &Block{Rule: RulePolicy, Text: after + ", which is denied: " + denied.Blocked.Text}
 }
 
 // nobodyLeft takes devices whose own part of a shared step is denied out of it.
@@ -317,7 +339,7 @@ func (p *Plan) nobodyLeft(s *Step, byID map[string]*Step) *Block {
 		if len(alone) == 0 || due {
 			return nil
 		}
-		return &Block{Rule: RulePolicy, Text: fmt.Sprintf("it comes after %s, which is denied: %s", alone[0].Address.Local(), alone[0].Blocked.Text)}
+		return comesAfter(alone[0])
 	}
 	denied := map[string]bool{}
 	for _, other := range p.Steps {

@@ -91,6 +91,26 @@ func TestPolicyOverStepsBlocksWhatComesAfter(t *testing.T) {
 	}
 }
 
+// However long the way from a denied step is, what waits for it names that step, and
+// what the policy says is not said again.
+func TestWhatWaitsForADeniedStepNamesItAlone(t *testing.T) {
+	at := func(kind string) Address {
+		return Address{Site: "lon14", Device: "gpu-001", System: "ironic", Kind: kind}
+	}
+	p := &Plan{Steps: []*Step{
+		{ID: "s1", Address: at("node")}, {ID: "s2", Address: at("port"), Needs: []string{"s1"}}, {ID: "s3", Address: at("power"), Needs: []string{"s2"}},
+	}}
+	r := PolicyResult{Policy: "quiet", Action: PolicyDeny, Outcome: PolicyHolds, Holds: []string{at("node").String()}, Message: "Wait: storage moves."}
+	for range 2 { // apply judges a plan again
+		p.Enforce([]PolicyResult{r})
+		for i, want := range []string{"policy quiet: Wait: storage moves.", "it comes after ironic.node, denied by policy quiet", "it comes after ironic.node, denied by policy quiet"} {
+			if got := p.Steps[i].Blocked; got == nil || got.Text != want {
+				t.Errorf("%s: %+v, want %q", p.Steps[i].Address, got, want)
+			}
+		}
+	}
+}
+
 func TestPolicyThatCannotBeDecidedDenies(t *testing.T) {
 	for _, action := range PolicyActions() {
 		p := policed(testScope("gpu-001"), Policy{Name: "broken", Action: action, Subject: SubjectPlan, When: asks(func(PolicyCase) (bool, error) { return false, errors.New("no such field") })})

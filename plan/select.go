@@ -37,8 +37,9 @@ func (s Selection) Check() error {
 }
 
 func checkStepPattern(pattern string) error {
+	noGlob := fmt.Errorf("%q is no glob: a bracket is not closed, or a backslash stands at its end", pattern)
 	if _, err := (Address{Site: "s", Device: "d", System: "x", Kind: "k"}).Match(pattern); err != nil {
-		return err
+		return noGlob
 	}
 	name, glob := wordPattern(pattern)
 	if name == "" {
@@ -46,8 +47,11 @@ func checkStepPattern(pattern string) error {
 	}
 	known := map[string][]string{"kind": KindNames(), "action": words(Actions()...), "effect": words(Effects()...)}[name]
 	for _, w := range known {
-		if ok, err := path.Match(glob, w); ok || err != nil {
-			return err
+		switch ok, err := path.Match(glob, w); {
+		case err != nil:
+			return noGlob
+		case ok:
+			return nil
 		}
 	}
 	return fmt.Errorf("%q fits no %s; there are %s", pattern, name, strings.Join(known, ", "))

@@ -13,7 +13,8 @@ import (
 func TestSelectionCheck(t *testing.T) {
 	for pattern, part := range map[string]string{
 		"gpu-001/bmc.*": "", "kind:bmc.*": "", "effect:reboot": "", "effect:*": "", "action:transition": "", "ironic.port[aa:bb]": "",
-		`bmc.ntp\`:       "syntax error",
+		`bmc.ntp\`:       `"bmc.ntp\\" is no glob`,
+		"kind:[":         `"kind:[" is no glob`,
 		"effect:restart": "there are erase, reboot, power",
 		"action:delete":  "there are create, update",
 		"kind:bmc.time":  "there are bmc.",

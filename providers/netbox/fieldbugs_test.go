@@ -214,6 +214,7 @@ func TestBadAnswers(t *testing.T) {
 		"a deep nest":     {exchange.Fault{Body: strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000), Header: jsonHeader}, "NetBox"},
 		"escapes":         {exchange.Fault{Status: 400, Body: `{"detail":"\u001b[2J\u202egone\u0007"}`, Header: jsonHeader}, "[2Jgone"},
 		"huge id":         {exchange.Fault{Body: `{"count":1,"next":null,"results":[{"id":99999999999999999999,"slug":"lab1"}]}`, Header: jsonHeader}, "cannot be read"},
+		"endless count":   {exchange.Fault{Body: `{"count":2000000000,"next":null,"results":[{"id":1,"slug":"lab1","custom_fields":{}}]}`, Header: jsonHeader}, "more than 10000 pages"},
 		"more than there": {exchange.Fault{Body: `{"count":9,"next":null,"results":[{"id":1,"slug":"lab1","custom_fields":{}}]}`, Header: jsonHeader}, "changed twice"},
 	} {
 		t.Run(name, func(t *testing.T) {

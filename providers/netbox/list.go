@@ -62,14 +62,23 @@ func listUpTo[T any, P record[T]](ctx context.Context, c *Client, most int, fiel
 
 const tooLong = "more pages than allowed"
 
+// mostPages is how many pages one list may have. Nothing is set aside, and nothing is
+// asked, for a count that no NetBox has: with the smallest pages that are in use (50)
+// these are half a million objects.
+const mostPages = 10_000
+
 // listOnce gives the rows, or says how the list contradicted itself. The first
 // page tells how many there are; the others are read side by side. A server may
 // give shorter pages than asked for.
 func listOnce[T any, P record[T]](ctx context.Context, c *Client, most int, fields []string, send func(ctx context.Context, offset int32) error) (rows []T, moved string, err error) {
+	var head *answer // of the first page
 	read := func(ctx context.Context, offset int) (page[T], error) {
-		ans, err := c.read(ctx, call{fields: fields}, func(ctx context.Context) error { return send(ctx, int32(offset)) }) //nolint:gosec // far below 2^31: the rows fit into memory
+		ans, err := c.read(ctx, call{fields: fields}, func(ctx context.Context) error { return send(ctx, int32(offset)) }) //nolint:gosec // at most mostPages of a page that was read
 		if err != nil {
 			return page[T]{}, err
+		}
+		if offset == 0 {
+			head = ans
 		}
 		return decodePage[T, P](c, ans)
 	}
@@ -83,6 +92,8 @@ func listOnce[T any, P record[T]](ctx context.Context, c *Client, most int, fiel
 		return nil, "a page is empty before the end", nil
 	case most > 0 && total > most*step:
 		return nil, tooLong, nil
+	case total > mostPages*step:
+		return nil, "", c.about(head, plan.CodeNetBoxProtocol, "NetBox counts %d objects in a list and gives %d at once: more than %d pages are not read", total, step, mostPages)
 	}
 	pages := []page[T]{first}
 	if step > 0 {

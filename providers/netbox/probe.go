@@ -20,9 +20,8 @@ func viewed() []struct{ right, path string } {
 }
 
 // Probe reads one object of every model, asks NetBox what the token may do with
-// devices, counts the devices of the site's classes, and looks for their roles. It
-// sends GET and
-// OPTIONS only.
+// devices, counts the devices of the site's classes, and looks for their roles and for
+// the tags that devices are given. It sends GET and OPTIONS only.
 func (c *Client) Probe(ctx context.Context, site *plan.Site) []providers.Finding {
 	var out []providers.Finding
 	for i, v := range viewed() {
@@ -48,7 +47,27 @@ func (c *Client) Probe(ctx context.Context, site *plan.Site) []providers.Finding
 	if err == nil {
 		f.Note = fmt.Sprintf("%d devices of the site's device classes", len(names))
 	}
-	return append(append(out, f), c.probeRoles(ctx, site)...)
+	return slices.Concat(out, []providers.Finding{f}, c.probeTags(ctx, site), c.probeRoles(ctx, site))
+}
+
+// probeTags looks for the tags that devices are given at the end: without them the
+// last step of every device fails. A list that cannot be read was reported above.
+func (c *Client) probeTags(ctx context.Context, site *plan.Site) []providers.Finding {
+	rows, err := listAll[fielded](ctx, c, slugFields, func(ctx context.Context, offset int32) error {
+		return c.api.tagsBySlug(ctx, tagsOf(site), offset)
+	})
+	if err != nil {
+		return nil
+	}
+	var out []providers.Finding
+	for _, slug := range tagsOf(site) {
+		f := providers.Finding{What: "NetBox: tag " + slug}
+		if !slices.ContainsFunc(rows, func(t fielded) bool { return t.Slug == slug }) {
+			f.Fault = c.noTag(slug)
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // probeRoles finds the roles of device classes that NetBox does not have: no device

@@ -67,6 +67,16 @@ func TestProbe(t *testing.T) {
 	if f := found[len(found)-1].Fault; f == nil || !strings.Contains(f.Summary, `"gpu-comptue"`) || f.Hint != "Did you mean gpu-compute?" || f.Evidence["from"] != "site.hcl:9" {
 		t.Errorf("%+v", f)
 	}
+	// A tag that NetBox does not have: enroll adds tags to devices and creates none.
+	tagging := site()
+	tagging.BMC, tagging.ConfigureBMC = &plan.BMCSettings{}, true
+	if got := faults(client(t, s.URL, s.Token).Probe(context.Background(), tagging)); got != "tag ipmi_exporter NETBOX_REFUSED" {
+		t.Error(got)
+	}
+	s.AddTag("ipmi_exporter")
+	if got := faults(client(t, s.URL, s.Token).Probe(context.Background(), tagging)); got != "" {
+		t.Error(got)
+	}
 	// Nobody answers.
 	s.Close()
 	if got := faults(client(t, s.URL, s.Token).Probe(context.Background(), site())); got != "NetBox answers at "+s.URL+" "+string(plan.CodeNetBoxUnreachable) {

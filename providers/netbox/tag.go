@@ -15,6 +15,15 @@ const (
 	tagBMC    = "ipmi_exporter"
 )
 
+// tagsOf are the slugs of the tags that devices of a site are given. They have to
+// exist: enroll adds tags to devices and creates none.
+func tagsOf(site *plan.Site) []string {
+	if site.BMC != nil && site.ConfigureBMC {
+		return []string{tagBMC, tagIronic}
+	}
+	return []string{tagIronic}
+}
+
 // bmcTagKind marks a device whose BMC is configured (reference workflow, phase 2): the
 // monitoring of BMCs goes by it, whatever there was to configure.
 func bmcTagKind() plan.Kind {
@@ -25,7 +34,7 @@ func bmcTagKind() plan.Kind {
 		Doc:    "NetBox tag that marks the device's BMC as configured; it is added, never removed.",
 		Decide: decideBMCTag,
 		Want: func(t *plan.Target) []plan.Resource {
-			if t.Site.BMC == nil || !t.Site.ConfigureBMC {
+			if !slices.Contains(tagsOf(t.Site), tagBMC) {
 				return nil
 			}
 			return []plan.Resource{{Address: t.Address("netbox", "tag", tagBMC), Want: tagValue(true), From: []string{t.Intent.URL}}}
@@ -149,6 +158,10 @@ func (c *Client) tagID(ctx context.Context, slug string) (int64, *plan.Fault) {
 			return t.ID, nil
 		}
 	}
-	return 0, plan.NewFault(plan.CodeNetBoxRefused, "NetBox shows no tag with the slug %s", slug).With("url", c.base+"/extras/tags/").
+	return 0, c.noTag(slug)
+}
+
+func (c *Client) noTag(slug string) *plan.Fault {
+	return plan.NewFault(plan.CodeNetBoxRefused, "NetBox shows no tag with the slug %s", slug).With("url", c.base+"/extras/tags/").
 		WithHint("Create a tag with the slug %s in NetBox; the token needs the permission extras.view_tag.", slug)
 }

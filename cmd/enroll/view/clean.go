@@ -4,6 +4,7 @@
 package view
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -28,7 +29,7 @@ func Clean(s string) string {
 		case r == '\t':
 			b.WriteString(`\t`)
 		case plan.Invisible(r):
-			b.WriteString(`\u{` + strings.ToLower(hexRune(r)) + `}`)
+			b.WriteString(`\u{` + hexRune(r) + `}`)
 		default:
 			b.WriteRune(r)
 		}
@@ -50,13 +51,7 @@ const hexDigits = "0123456789abcdef"
 
 func hex2(b byte) string { return string([]byte{hexDigits[b>>4], hexDigits[b&15]}) }
 
-func hexRune(r rune) string {
-	var digits []byte
-	for ; r > 0; r >>= 4 {
-		digits = append([]byte{hexDigits[r&15]}, digits...)
-	}
-	return string(digits)
-}
+func hexRune(r rune) string { return strconv.FormatInt(int64(r), 16) }
 
 // cut shortens a value to about n characters and says how many are missing; 0
 // leaves it.

@@ -71,9 +71,9 @@ func HTML(w io.Writer, p *plan.Plan) error {
 	}
 	h.table(p, g)
 	h.f("<h2>Steps</h2>\n")
-	t.site(g)
+	t.shared(g)
 	if text := t.taken(); text != "" {
-		h.fold("", "shared by the site", text, true)
+		h.fold("", sharedWords(g), text, true)
 	}
 	for i, d := range p.Devices {
 		t.device(d, g)
@@ -123,7 +123,7 @@ func (h *page) table(p *plan.Plan, g byDevice) {
 		}
 		h.row("td", append(cells, escape(effectSum(d.Effects)), escape(says(d, g))))
 	}
-	h.f("</table>\n<p>%s</p>\n", escape(legendOf(p)))
+	h.f("</table>\n<p>%s</p>\n", escape(strings.Join(legendOf(p), "  ")))
 	if racks := rackRows(p); len(p.Racks) > 1 && len(racks) > 1 {
 		h.f("<h2>Racks</h2>\n<table>\n")
 		for i, row := range racks {

@@ -33,20 +33,20 @@ func Markdown(w io.Writer, p *plan.Plan, maxBytes int) error {
 	for _, line := range effectLines(p.Summary) {
 		head.WriteString(line + "\n\n")
 	}
-	foot := fmt.Sprintf("\nContent `%s`, valid until %s.\n", p.ContentHash, p.Expires.UTC().Format("2006-01-02 15:04 UTC"))
+	foot := fmt.Sprintf("Content `%s`, valid until %s.\n", p.ContentHash, p.Expires.UTC().Format("2006-01-02 15:04 UTC"))
 
 	g := group(p)
 	f := fitter{room: maxBytes - head.Len() - len(foot), where: "the plan file"}
 	f.take("policies", policyTable(p.Policies))
 	if lines := narrowed(p.Scope, false); len(lines) > 0 {
-		f.take("notes on the selection", []string{fold(lines[0], strings.Join(lines, "\n")) + "\n"})
+		f.take("notes on the selection", []string{fold(lines[0], strings.Join(lines, "\n"))})
 	}
 	devices := slices.Clone(p.Devices)
 	slices.SortStableFunc(devices, func(a, b plan.DevicePlan) int { return grave(b) - grave(a) })
 	rows := []string{"| device | verdict | steps | effects |\n|---|---|---|---|\n"}
 	var folds []string // the first may be the site's
 	if text := section(g, plan.DevicePlan{}); text != "" {
-		folds = append(folds, fold("shared by the site", text))
+		folds = append(folds, fold(sharedWords(g), text))
 	}
 	quiet, left := 0, 0
 	for _, d := range devices {
@@ -62,15 +62,17 @@ func Markdown(w io.Writer, p *plan.Plan, maxBytes int) error {
 		folds = append(folds, fold(d.Name+": "+verdict(d), section(g, d)))
 	}
 	if len(rows) > 1 {
-		f.take("devices", rows)
+		f.take("devices", append(rows, "\n"))
 	}
 	if quiet > 0 {
-		f.take("", []string{"\n" + plural(quiet, "device") + " as wanted.\n"})
+		f.take("", []string{plural(quiet, "device") + " as wanted.\n\n"})
 	}
 	if left > 0 {
-		f.take("", []string{"\n" + plural(left, "device") + " with all steps left out by the selection.\n"})
+		f.take("", []string{plural(left, "device") + " with all steps left out by the selection.\n\n"})
 	}
-	f.take("", []string{"\n"})
+	if p.HasWork() {
+		f.take("", []string{inline(strings.Join(legendOf(p), ", ")) + "\n\n"})
+	}
 	if racks := rackRows(p); len(p.Racks) > 1 && len(racks) > 1 {
 		f.take("notes on racks", []string{fold("by rack", rackText(racks))})
 	}
@@ -110,7 +112,10 @@ func (f *fitter) take(what string, parts []string) {
 	const noteRoom = 80
 	for i, part := range parts {
 		if len(part) > f.room-noteRoom {
-			note := fmt.Sprintf("\n%d more %s left out; see %s.\n\n", len(parts)-i, what, f.where)
+			note := fmt.Sprintf("%d more %s left out; see %s.\n\n", len(parts)-i, what, f.where)
+			if f.b.Len() > 0 && !strings.HasSuffix(f.b.String(), "\n\n") {
+				note = "\n" + note
+			}
 			if what != "" && len(note) <= f.room {
 				f.room -= len(note)
 				f.b.WriteString(note)
@@ -126,16 +131,29 @@ func (f *fitter) take(what string, parts []string) {
 func section(g byDevice, d plan.DevicePlan) string {
 	t := &textWriter{}
 	if d.Name == "" {
-		t.site(g)
+		t.shared(g)
 	} else {
 		t.device(d, g)
 	}
 	return strings.Trim(t.b.String(), "\n")
 }
 
+// sharedWords are the title of what the devices share, with what it does to them all.
+func sharedWords(g byDevice) string {
+	sum := map[plan.Effect]int{}
+	for _, s := range g.steps[""] {
+		if s.Blocked == nil {
+			for _, e := range s.Effects {
+				sum[e]++
+			}
+		}
+	}
+	return strings.TrimSuffix(sharedTitle+": "+effectSum(sum), ": ")
+}
+
 // fold hides a text behind its title.
 func fold(title, text string) string {
-	return fmt.Sprintf("<details><summary>%s</summary>\n\n%s\n</details>\n", inHTML(title), fence(text))
+	return fmt.Sprintf("<details><summary>%s</summary>\n\n%s\n</details>\n\n", inHTML(title), fence(text))
 }
 
 // fence is a text as it stands. The fence is longer than any run of backticks in
@@ -169,10 +187,8 @@ func link(d plan.DevicePlan) string {
 }
 
 func verdictWords(d plan.DevicePlan, g byDevice) string {
-	for _, f := range g.faults[d.Name] {
-		if f.Severity == plan.SeverityError {
-			return verdict(d) + ", " + inline(string(f.Fault.Code))
-		}
+	if words := faultWords(d, g); words != "" {
+		return verdict(d) + ", " + inline(words)
 	}
 	if d.Owned {
 		return verdict(d) + ", owned"

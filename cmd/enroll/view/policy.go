@@ -31,14 +31,14 @@ func (t *textWriter) policies(results []plan.PolicyResult) {
 			continue
 		}
 		mark, shade := policyMark(r)
-		t.f("  %s %s  %s  %s\n", t.color(shade, mark), Clean(r.Policy), policyWords(r), list(subjects(r), 6))
+		t.f("  %s %s  %s  %s\n", t.color(shade, mark), Clean(r.Policy), Clean(policyWords(r)), list(subjects(r), 6))
 		if r.Message != "" {
 			t.f("      %s\n", Clean(r.Message))
 		}
 		if r.Error != "" {
 			t.f("      cannot be decided: %s\n", Clean(r.Error))
 		}
-		t.f("      %s, by %s (%s)\n", Clean(cut(r.Condition, valueLimit)), Clean(string(r.Owner)), Clean(r.From))
+		t.f("      %s, owner %s (%s)\n", Clean(cut(r.Condition, valueLimit)), Clean(string(r.Owner)), Clean(r.From))
 	}
 	switch {
 	case passed == 0 || t.o.Full:
@@ -64,7 +64,7 @@ func policyWords(r plan.PolicyResult) string {
 	case r.Action == plan.PolicyDeny:
 		return "denies"
 	case r.Action == plan.PolicyApproval:
-		return "needs approval"
+		return "needs approval, --approve " + r.Policy
 	}
 	return "warns"
 }
@@ -83,7 +83,7 @@ func policyTable(results []plan.PolicyResult) []string {
 	var rows []string
 	for _, r := range results {
 		if r.Outcome != plan.PolicyPasses {
-			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %s |\n", inline(r.Policy), policyWords(r), inline(list(subjects(r), 6)), inline(grounds(r)), inline(string(r.Owner))))
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %s |\n", inline(r.Policy), inline(policyWords(r)), inline(list(subjects(r), 6)), inline(grounds(r)), inline(string(r.Owner))))
 		}
 	}
 	if rows == nil {

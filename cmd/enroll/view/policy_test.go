@@ -26,8 +26,8 @@ func TestPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"! a  denies  lon14/gpu-001, lon14/gpu-002\n      not | now", "! b  denies, because it cannot be decided  lon14\n      cannot be decided: no such field\n      y, by ONSITE (site.hcl:12)",
-		"! c  needs approval  lon14\n      z, by NETBOX", "! d  warns  lon14", "✓ 1 policy passes", "dhcp.service", "tolerated: known",
+		"! a  denies  lon14/gpu-001, lon14/gpu-002\n      not | now", "! b  denies, because it cannot be decided  lon14\n      cannot be decided: no such field\n      y, owner ONSITE (site.hcl:12)",
+		"! c  needs approval, --approve c  lon14\n      z, owner NETBOX", "! d  warns  lon14", "✓ 1 policy passes", "dhcp.service", "tolerated: known",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

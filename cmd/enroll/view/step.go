@@ -27,7 +27,11 @@ func (t *textWriter) step(s *plan.Step) {
 	}
 	parts := []string{lead + Clean(what)}
 	if len(s.Effects) > 0 {
-		parts = append(parts, "["+t.color(effectColor(s), effects(s.Effects))+why(s)+"]")
+		would := ""
+		if s.Blocked != nil {
+			would = "if it ran: "
+		}
+		parts = append(parts, "["+would+t.color(effectColor(s), effects(s.Effects))+why(s)+"]")
 	}
 	if len(s.Serves) > 0 && s.Blocked == nil {
 		parts = append(parts, "serves "+Clean(list(s.Serves, 6)))

@@ -138,12 +138,22 @@ func verdict(d plan.DevicePlan) string {
 	return string(d.Verdict)
 }
 
-// says is what a row has to say beside its counts.
-func says(d plan.DevicePlan, g byDevice) string {
+// faultWords name the first fault of a device and count the others, "" when it has
+// none.
+func faultWords(d plan.DevicePlan, g byDevice) string {
+	var codes []string
 	for _, f := range g.faults[d.Name] {
 		if f.Severity == plan.SeverityError {
-			return Clean(string(f.Fault.Code))
+			codes = append(codes, string(f.Fault.Code))
 		}
+	}
+	return list(codes, 1)
+}
+
+// says is what a row has to say beside its counts.
+func says(d plan.DevicePlan, g byDevice) string {
+	if words := faultWords(d, g); words != "" {
+		return Clean(words)
 	}
 	switch {
 	case d.Owned:

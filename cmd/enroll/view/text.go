@@ -21,16 +21,34 @@ type TextOptions struct {
 // the line.
 const valueLimit = 160
 
-// legendOf is the legend of a plan: few have something to remove.
-func legendOf(p *plan.Plan) string {
-	if !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Action == plan.ActionRemove }) {
-		return legend
-	}
-	return strings.Replace(legend, "> run", "- remove  > run", 1)
+// legend explains the symbols, which carry the meaning.
+var legend = []string{ //nolint:gochecknoglobals // a constant table
+	"+ create", "~ update", "- remove", "> run", "… wait", "? verify", "! blocked", "· observed", "✓ passed", "✗ failed", "= as wanted",
 }
 
-// legend explains the symbols, which carry the meaning.
-const legend = "Symbols: + create  ~ update  > run  … wait  ? verify  ! blocked  · observed  = as wanted"
+// legendOf explains the symbols that a plan has.
+func legendOf(p *plan.Plan) []string {
+	used := map[string]bool{"✗": len(p.Errors()) > 0}
+	for _, s := range p.Steps {
+		used[symbol(s)] = true
+	}
+	for _, c := range p.Checks {
+		used[checkMark(c.Verdict)] = used[checkMark(c.Verdict)] || c.Verdict != plan.CheckSkipped
+	}
+	used["·"] = len(p.Observed) > 0
+	for _, d := range p.Devices {
+		used["="] = used["="] || d.Unchanged > 0
+		used["!"] = used["!"] || d.Owned
+	}
+	out := slices.DeleteFunc(slices.Clone(legend), func(entry string) bool {
+		mark, _, _ := strings.Cut(entry, " ")
+		return !used[mark]
+	})
+	if len(out) > 0 {
+		out[0] = "Symbols: " + out[0]
+	}
+	return out
+}
 
 // tableFrom is from how many devices on a table stands above the plan, and devices
 // that are as wanted are counted instead of listed.
@@ -134,7 +152,14 @@ func (t *textWriter) site(g byDevice) {
 	if len(g.steps[""])+len(g.faults[""])+len(g.observed[""]) == 0 {
 		return
 	}
-	t.f("\n%s\n", t.bold("shared by the site"))
+	t.f("\n%s\n", t.bold(sharedTitle))
+	t.shared(g)
+}
+
+// sharedTitle stands over what belongs to no device alone.
+const sharedTitle = "shared by the site"
+
+func (t *textWriter) shared(g byDevice) {
 	t.faults(g.faults[""])
 	for _, s := range g.steps[""] {
 		t.step(s)
@@ -284,7 +309,7 @@ func (t *textWriter) closing(p *plan.Plan) {
 		t.f("Values that end with %sN) have N characters more; --full shows them.\n", cutMark)
 	}
 	if p.HasWork() {
-		t.parts(strings.Split(legendOf(p), "  ")...)
+		t.parts(legendOf(p)...)
 	}
 	for _, line := range effectLines(p.Summary) {
 		t.prose("", line)
@@ -300,7 +325,12 @@ func effectLines(s plan.Summary) []string {
 	if s.UpTo {
 		upTo = "up to "
 	}
-	if words := effectSum(s.Effects); words != "" {
+	words := effectSum(s.Effects)
+	if n := s.Effects[plan.EffectReboot]; n != s.HostReboots {
+		reboots := plural(n, effectNouns[plan.EffectReboot])
+		words = strings.Replace(words, reboots, reboots+" of "+plural(s.HostReboots, "host"), 1)
+	}
+	if words != "" {
 		out = append(out, "Effects: "+upTo+words+".")
 	}
 	if s.UpTo {

@@ -43,7 +43,7 @@ func reason(s *plan.Step) string {
 		return "differs"
 	case plan.ReasonDeferred:
 		if s.Action == plan.ActionVerify {
-			return "as soon as it can be reached"
+			return "once the BMC can be reached"
 		}
 		return "cannot be seen yet, changed only if it differs"
 	case plan.ReasonState:
@@ -122,7 +122,7 @@ func blockWords(b *plan.Block) string {
 	case plan.RuleOwned, plan.RuleFailed:
 		return "blocked, " + rule // it stands at the device's head
 	case plan.RulePolicy:
-		if sentence, _, ok := strings.Cut(b.Text, ":"); ok && strings.HasPrefix(sentence, "policy ") {
+		if sentence, _, ok := strings.Cut(b.Text, ": "); ok && strings.HasPrefix(sentence, "policy ") {
 			return "blocked, " + rule + " by " + sentence // the rest stands with the policies
 		}
 		return "blocked: " + b.Text // by what it comes after
