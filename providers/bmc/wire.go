@@ -313,7 +313,7 @@ func (k *conn) refusal(code plan.Code, ans *answer, format string, args ...any) 
 		m := list[0]
 		f = f.With("message_id", k.clean(m.full)).With("message_args", k.clean(strings.Join(m.args, ", "))).With("resolution", k.clean(m.resolution))
 	}
-	return f.With("answer", k.clean(said)).With("retry_after", cut(ans.header.Get("Retry-After"), 40))
+	return f.With("answer", k.clean(said)).With("retry_after", cut(k.clean(ans.header.Get("Retry-After")), 40))
 }
 
 // clean takes secrets out of what a BMC said, which may echo what it was sent,
