@@ -127,7 +127,7 @@ func hits() []exchange.Fault {
 // the host was reset no more than it had to be.
 func TestFaultsWhileConverging(t *testing.T) {
 	t.Parallel()
-	every := everyNth(t, 97) // no divisor of it is one of the number of hits: each hits everywhere
+	every := everyNth(t, 199) // no divisor of it is one of the number of hits: each hits everywhere
 	for _, vendor := range makers {
 		t.Run(vendor, func(t *testing.T) {
 			t.Parallel()

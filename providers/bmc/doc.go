@@ -2,7 +2,8 @@
 //
 // One file holds one thing: client.go the fleet, wire.go a request, trust.go the
 // certificates, session.go the login, tree.go the way from the service root to
-// system and manager, write.go a change and its task. kinds.go has the table of
+// system and manager, write.go a change and its task, record.go the walk whose
+// answers package recording keeps. kinds.go has the table of
 // kinds of resources, each with a file of its name; family.go the families of
 // BMCs, each with a file family_NAME.go.
 //
