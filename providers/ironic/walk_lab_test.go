@@ -410,3 +410,36 @@ func TestManyNodesLab(t *testing.T) {
 	}
 	t.Logf("%d nodes listed in %s with %d requests", many, time.Since(began).Round(time.Millisecond), l.client.Requests()-before)
 }
+
+// A node of the redfish driver becomes one of ipmi, with the credential of the new
+// driver and the interfaces that both can have.
+func TestDriverSwitchLab(t *testing.T) {
+	l, _, _ := realLab(t, "fake-hardware")
+	if f, _ := l.patient(l.reachLab("ironic.provision[manage]")); f != nil {
+		t.Fatal(f)
+	}
+	// Nobody verifies a BMC when the driver is changed: this one does not exist.
+	at := "/v1/nodes/" + l.name()
+	change := []map[string]any{
+		{"op": "replace", "path": "/driver", "value": "redfish"}, {"op": "add", "path": "/driver_info/redfish_address", "value": "https://192.0.2.1"},
+		{"op": "replace", "path": "/inspect_interface", "value": "agent"}, {"op": "replace", "path": "/raid_interface", "value": "agent"},
+	}
+	if status, answer := l.other(http.MethodPatch, at+"?reset_interfaces=True", change); status != http.StatusOK {
+		t.Fatalf("%d %v", status, answer)
+	}
+	l.scope.Site.Ironics[0].SwitchToIPMI = true
+	l.scope.Targets[0].Intent.Ironic.Driver = "redfish"
+	l.scope.Parameters.SkipInspection = true
+	s := l.reachLab("ironic.driver")
+	if f, _ := l.patient(s); f != nil {
+		if strings.Contains(f.Summary, "supports driver ipmi") {
+			t.Skip("this lab was set up before its Ironic knew ipmi: make lab-down lab-up")
+		}
+		t.Fatal(f)
+	}
+	n := l.see()
+	info, _ := n["driver_info"].(map[string]any)
+	if n["driver"] != "ipmi" || n["power_interface"] != "ipmitool" || n["inspect_interface"] != "agent" || info["ipmi_address"] != "192.0.2.1" || info["ipmi_username"] != "enroll" || info["ipmi_password"] != "******" {
+		t.Errorf("driver %v, power %v, inspect %v, %v", n["driver"], n["power_interface"], n["inspect_interface"], info)
+	}
+}
