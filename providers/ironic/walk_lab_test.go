@@ -433,7 +433,7 @@ func TestDriverSwitchLab(t *testing.T) {
 	s := l.reachLab("ironic.driver")
 	if f, _ := l.patient(s); f != nil {
 		if strings.Contains(f.Summary, "supports driver ipmi") {
-			t.Skip("this lab was set up before its Ironic knew ipmi: make lab-down lab-up")
+			t.Skip("the Ironic of the lab has no ipmi, whose conductor wants ipmitool")
 		}
 		t.Fatal(f)
 	}
