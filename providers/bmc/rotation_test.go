@@ -220,6 +220,7 @@ func TestRotate(t *testing.T) {
 
 // Wherever a run is killed, the next ones come to the end, and no account is locked.
 func TestRotateKilled(t *testing.T) {
+	every, point := everyNth(t, 7), 0
 	for _, vendor := range rotating {
 		for name, demand := range map[string]func(*bmctest.Machine){"factory": func(*bmctest.Machine) {}, "demanded": demanded} {
 			var total int
@@ -231,6 +232,9 @@ func TestRotateKilled(t *testing.T) {
 			})
 			for at := 1; at <= total; at++ {
 				for _, kind := range []exchange.Kind{exchange.Reset, exchange.LostReply} {
+					if point++; point%every != 0 {
+						continue
+					}
 					t.Run(vendor+" "+name+" "+strconv.Itoa(at)+" "+string(kind), func(t *testing.T) {
 						t.Parallel()
 						synctest.Test(t, func(t *testing.T) {
