@@ -363,11 +363,11 @@ var tables = regexp.MustCompile(`(^|\.)Attributes\.`)
 
 // differences compares the members and types of two answers, by the path of each:
 // "+" the simulator alone has it, "-" the real one alone, "~" of another type.
-func differences(real, simulator map[string]any, prefix string) map[string]string {
+func differences(actual, simulator map[string]any, prefix string) map[string]string {
 	out := map[string]string{}
 	for _, key := range sortedKeys(simulator) {
 		path := prefix + key
-		have, ok := real[key]
+		have, ok := actual[key]
 		a, b := kindOf(have), kindOf(simulator[key])
 		inner, isObject := have.(map[string]any)
 		other, bothObjects := simulator[key].(map[string]any)
@@ -381,7 +381,7 @@ func differences(real, simulator map[string]any, prefix string) map[string]strin
 			out[path] = "~ " + b + ", and really " + a
 		}
 	}
-	for _, key := range sortedKeys(real) {
+	for _, key := range sortedKeys(actual) {
 		if _, ok := simulator[key]; !ok && !tables.MatchString(prefix+key) {
 			out[prefix+key] = "-"
 		}

@@ -354,10 +354,10 @@ func hides(text string) bool {
 }
 
 // number gives the replacement of an original, a new one for a new original.
-func (s *Sanitiser) number(in map[string]string, from string, make func(int) string) string {
+func (s *Sanitiser) number(in map[string]string, from string, nth func(int) string) string {
 	to, ok := in[from]
 	if !ok {
-		to = make(len(in) + 1)
+		to = nth(len(in) + 1)
 		in[from] = to
 	}
 	return to
