@@ -14,7 +14,7 @@ func Drift(w io.Writer, p *plan.Plan, o TextOptions) error {
 	g := group(p)
 	d := p.Drift()
 	t.f("Drift at site %s, seen %s\n", Clean(p.Scope.Site), p.Created.UTC().Format("2006-01-02 15:04 UTC"))
-	for _, line := range narrowed(p.Scope, o.Full) {
+	for _, line := range narrowed(p, o.Full) {
 		t.f("%s\n", line)
 	}
 	g.tidy(o.Full)

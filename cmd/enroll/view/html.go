@@ -62,7 +62,11 @@ func HTML(w io.Writer, p *plan.Plan) error {
 		h.f("<dt>%s</dt><dd>%s</dd>\n", row[0], escape(row[1]))
 	}
 	h.f("</dl>\n")
-	if lines := narrowed(p.Scope, true); len(lines) > 0 {
+	switch lines := narrowed(p, true); len(lines) {
+	case 0:
+	case 1:
+		h.f("<p>%s</p>\n", escape(lines[0]))
+	default:
 		h.fold("", lines[0], strings.Join(lines[1:], "\n"), false)
 	}
 	t.policies(p.Policies)

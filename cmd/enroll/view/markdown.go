@@ -38,8 +38,12 @@ func Markdown(w io.Writer, p *plan.Plan, maxBytes int) error {
 	g := group(p)
 	f := fitter{room: maxBytes - head.Len() - len(foot), where: "the plan file"}
 	f.take("policies", policyTable(p.Policies))
-	if lines := narrowed(p.Scope, false); len(lines) > 0 {
-		f.take("notes on the selection", []string{fold(lines[0], strings.Join(lines, "\n"))})
+	switch lines := narrowed(p, false); len(lines) {
+	case 0:
+	case 1:
+		f.take("notes on the selection", []string{inline(lines[0]) + "\n\n"})
+	default:
+		f.take("notes on the selection", []string{fold(lines[0], strings.Join(lines[1:], "\n"))})
 	}
 	devices := slices.Clone(p.Devices)
 	slices.SortStableFunc(devices, func(a, b plan.DevicePlan) int { return grave(b) - grave(a) })

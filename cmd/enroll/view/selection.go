@@ -10,26 +10,32 @@ import (
 const drawnLimit = 8
 
 // narrowed says how a plan was narrowed: by which patterns, what came along
-// because others need it, and what was left out. Nil for a whole plan.
-func narrowed(sc plan.ScopeRecord, full bool) []string {
+// because others need it, and what was left out of the devices that it is about. Nil
+// for a whole plan.
+func narrowed(p *plan.Plan, full bool) []string {
+	sc := p.Scope
 	if len(sc.Targets)+len(sc.Excludes) == 0 {
 		return nil
 	}
 	var by []string
-	for _, p := range sc.Targets {
-		by = append(by, "--target "+Clean(p))
+	for _, pattern := range sc.Targets {
+		by = append(by, "--target "+Clean(pattern))
 	}
-	for _, p := range sc.Excludes {
-		by = append(by, "--exclude "+Clean(p))
+	for _, pattern := range sc.Excludes {
+		by = append(by, "--exclude "+Clean(pattern))
 	}
 	lead := "Narrowed by " + strings.Join(by, " ") + ": " + plural(sc.LeftOut, "further step") + " not shown and not run"
 	if sc.DevicesLeftOut > 0 {
 		lead += ", and nothing is said of " + plural(sc.DevicesLeftOut, "further device")
 	}
 	out := []string{lead}
+	told := map[string]bool{"": true}
+	for _, d := range p.Devices {
+		told[d.Name] = true
+	}
 	var after []string
 	for _, d := range sc.Excluded {
-		if d.Pattern == "" {
+		if d.Pattern == "" && told[d.Address.Device] {
 			after = append(after, Clean(d.Address.String())+", which comes after "+Clean(beside(d.By, d.Address)))
 		}
 	}

@@ -63,7 +63,7 @@ func Text(w io.Writer, p *plan.Plan, o TextOptions) error {
 	t := &textWriter{o: o}
 	g := group(p)
 	t.joined(", ", "Site "+Clean(p.Scope.Site), plural(len(p.Devices), "device"), "by enroll "+Clean(p.Tool.Version), "valid until "+p.Expires.UTC().Format(time.RFC3339))
-	for _, line := range narrowed(p.Scope, o.Full) {
+	for _, line := range narrowed(p, o.Full) {
 		t.f("%s\n", line)
 	}
 	many := len(p.Devices) >= tableFrom
