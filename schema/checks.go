@@ -319,18 +319,6 @@ func isResourceID(s string) error {
 	return form(resourceForm, "must be the id of a Redfish resource, for example \"BMC\" or \"iDRAC.Embedded.1\"")(s)
 }
 
-// isHostPort wants HOST:PORT.
-func isHostPort(s string) error {
-	host, port, err := net.SplitHostPort(s)
-	if err != nil {
-		return errors.New("must be a host and a port, for example \"temporal.example.net:7233\"")
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return errors.New("has a port that is no number from 1 to 65535")
-	}
-	return isHost(host)
-}
-
 // isRedfishAddress wants scheme://host[:port][/redfish/v1/Systems/ID].
 func isRedfishAddress(s string) error {
 	u, err := url.Parse(s)

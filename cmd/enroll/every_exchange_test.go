@@ -68,7 +68,7 @@ func enrolled(t *testing.T, f family) undisturbed {
 // world as one that nothing happened to, and no host was rebooted, inspected or
 // cleaned once more than it had to be.
 func TestAFaultAtEveryExchange(t *testing.T) {
-	every := everyNth(t, 331)
+	every := everyNth(t, 1511)
 	for _, f := range families() {
 		t.Run(f.vendor, func(t *testing.T) {
 			t.Parallel()

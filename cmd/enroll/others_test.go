@@ -91,7 +91,7 @@ func others() []other {
 // What the plan does not cover stays as they left it; after a claim, or when the
 // node is gone, no more is written than what was on its way.
 func TestOtherPeople(t *testing.T) {
-	every := everyNth(t, 61)
+	every := everyNth(t, 409)
 	f := families()[0]
 	want := enrolled(t, f)
 	all := others()

@@ -19,7 +19,7 @@ import (
 // the runs together bring every device to its end. Nothing piles up meanwhile.
 // ENROLL_TEST_SOAK is the number of devices; 500 take some minutes.
 func TestSoak(t *testing.T) {
-	devices := 10
+	devices := 5
 	if set := os.Getenv("ENROLL_TEST_SOAK"); set != "" {
 		var err error
 		if devices, err = strconv.Atoi(set); err != nil {

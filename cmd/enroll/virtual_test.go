@@ -412,13 +412,6 @@ func (e *estate) secrets(text string) string {
 	return ""
 }
 
-func (e *estate) logRecords() {
-	e.t.Helper()
-	for _, r := range e.lab.Recorder.Records() {
-		e.t.Logf("%d %s %s %s %s %d %s", r.Seq, r.Time.Format("15:04:05"), r.System, r.Method, r.Path, r.Status, r.Fault)
-	}
-}
-
 // An enrolment of each family goes through in virtual time, and twice the same way.
 func TestVirtualTime(t *testing.T) {
 	for _, f := range families() {
