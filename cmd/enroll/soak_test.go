@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,10 +35,11 @@ func TestSoak(t *testing.T) {
 	kinds := mishaps()
 	kinds = kinds[:len(kinds)-1] // a stall takes real time
 	hit, writing := 0, false
+	var turn sync.Mutex
 	e.lab.Recorder.Before(func(r exchange.Record) {
 		// Called from many connections, in the order in which they come.
-		e.clock.mu.Lock()
-		defer e.clock.mu.Unlock()
+		turn.Lock()
+		defer turn.Unlock()
 		writing = writing || r.Mutating // a plan that cannot read says so, and no more comes of it
 		if !writing || r.System == "vault" || dice.IntN(100) >= 2 {
 			return
