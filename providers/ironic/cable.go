@@ -95,7 +95,7 @@ func (n neighbour) end(want string) string {
 	}
 	port, description := said(n.PortID), said(n.PortDescription)
 	switch {
-	case n.PortID == want || description == "":
+	case n.PortID == want || description == "" || description == port:
 		return system + " " + port
 	case n.PortDescription == want || port == "":
 		return system + " " + description

@@ -174,3 +174,15 @@ func TestRecordedNode(t *testing.T) {
 		t.Errorf("%s", plan.ToJSON(v))
 	}
 }
+
+// A port that is described by its own name is named once.
+func TestNeighbourNamesItsPortOnce(t *testing.T) {
+	for want, n := range map[string]neighbour{
+		"leaf Ethernet1/2":             {SystemName: "leaf", PortID: "Ethernet1/2", PortDescription: "Ethernet1/2"},
+		"leaf Ethernet1/2 (to host 1)": {SystemName: "leaf", PortID: "Ethernet1/2", PortDescription: "to host 1"},
+	} {
+		if got := n.end("Ethernet1/5"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -49,7 +49,13 @@ func (d *draft) peer(i netInterface, at string) *plan.Peer {
 	excused := d.Ironic.SkipCableVerification
 	if len(i.Endpoints) == 0 {
 		if !excused {
-			d.gap(plan.CodeIntentIncomplete, at, "frontend interface %s of %s is not cabled, or its cable ends in a panel", i.Name, d.Name).
+			what := "is not cabled, or its cable ends in a panel"
+			if i.Occupied != nil && *i.Occupied {
+				what = "is cabled, but the cables end before a switch port, at a panel for example"
+			} else if i.Occupied != nil {
+				what = "is not cabled"
+			}
+			d.gap(plan.CodeIntentIncomplete, at, "frontend interface %s of %s %s", i.Name, d.Name, what).
 				hint("Record the cable of interface %s of %s up to the switch port, or set ironic_settings.skip_cable_verification.", i.Name, d.Name).
 				with("netbox_version", d.world.client.Version())
 		}

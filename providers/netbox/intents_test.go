@@ -122,8 +122,11 @@ func TestIntentGaps(t *testing.T) {
 		}, code: plan.CodeIntentIncomplete, says: "no enabled interface of type 100gbase-sr4"},
 		"first NIC without MAC": {change: func(d *netboxtest.Device) { nic(d, "eth0").MAC = "" }, code: plan.CodeIntentIncomplete, says: "interface eth0 of gpu-001 has no MAC"},
 		"other NIC without MAC": {change: func(d *netboxtest.Device) { nic(d, "eth1").MAC = "" }, code: plan.CodeIntentIncomplete, says: "so it gets no port in Ironic", warns: true},
-		"not cabled":            {change: func(d *netboxtest.Device) { nic(d, "eth0").Peer = netboxtest.Peer{} }, code: plan.CodeIntentIncomplete, says: "frontend interface eth0 of gpu-001 is not cabled"},
-		"planned cable":         {change: func(d *netboxtest.Device) { nic(d, "eth0").Planned = true }, code: plan.CodeIntentIncomplete, says: "a cable that is not connected"},
+		"not cabled":            {change: func(d *netboxtest.Device) { nic(d, "eth0").Peer, nic(d, "eth0").Panels = netboxtest.Peer{}, nil }, code: plan.CodeIntentIncomplete, says: "frontend interface eth0 of gpu-001 is not cabled"},
+		"ends in a panel": {change: func(d *netboxtest.Device) {
+			nic(d, "eth0").Peer, nic(d, "eth0").Panels = netboxtest.Peer{}, []string{"panel-1"}
+		}, code: plan.CodeIntentIncomplete, says: "frontend interface eth0 of gpu-001 is cabled, but the cables end before a switch port"},
+		"planned cable": {change: func(d *netboxtest.Device) { nic(d, "eth0").Planned = true }, code: plan.CodeIntentIncomplete, says: "a cable that is not connected"},
 		"console port": {change: func(d *netboxtest.Device) {
 			nic(d, "eth0").Peer = netboxtest.Peer{Device: "cs-1", Port: "7", Kind: "dcim.consoleport"}
 		}, code: plan.CodeIntentInvalid, says: "(dcim.consoleport), which is no switch port"},

@@ -24,7 +24,7 @@ var (
 	rackFields      = []string{"id", "name", "site"}
 	interfaceFields = []string{
 		"id", "name", "type", "device", "mgmt_only", "enabled", "mac_address", "primary_mac_address", "mac_addresses",
-		"connected_endpoints", "connected_endpoints_type", "connected_endpoints_reachable",
+		"connected_endpoints", "connected_endpoints_type", "connected_endpoints_reachable", "_occupied",
 	}
 	portFields    = []string{"id", "name", "label", "description", "device", "lag"}
 	addressFields = []string{"id", "address", "status", "vrf", "assigned_object_type", "assigned_object_id", "assigned_object", "nat_inside", "last_updated"}
@@ -264,6 +264,7 @@ type netInterface struct {
 	Endpoints     []endpoint `json:"connected_endpoints"`
 	EndpointsType *string    `json:"connected_endpoints_type"`
 	Reachable     *bool      `json:"connected_endpoints_reachable"`
+	Occupied      *bool      `json:"_occupied"` // a cable is plugged in, or it is marked as connected
 }
 
 func (i *netInterface) ident() int64 { return i.ID }

@@ -207,11 +207,14 @@ func (x *request) interfaceRef(i *interfaceRow) object {
 	return out
 }
 
-func cabled(i *interfaceRow) bool { return len(i.peers()) > 0 || len(i.far) > 0 }
+// cabled interfaces have a far end, or a cable that ends in a panel.
+func cabled(i *interfaceRow) bool { return connected(i) || len(i.Panels) > 0 }
+
+func connected(i *interfaceRow) bool { return len(i.peers()) > 0 || len(i.far) > 0 }
 
 // endpoints are the far ends of a path, through any number of panels.
 func (x *request) endpoints(i *interfaceRow) (ends any, kind any) {
-	if !cabled(i) {
+	if !connected(i) {
 		return nil, nil
 	}
 	if p := i.peers(); len(p) > 0 && p[0].Kind != "" && p[0].Kind != "dcim.interface" {
@@ -265,7 +268,7 @@ func (x *request) interfaceView(i *interfaceRow) object {
 		"id": i.id, "url": ref["url"], "display_url": fmt.Sprintf("%s/dcim/interfaces/%d/", x.base(), i.id), "display": ref["display"], "device": ref["device"], "name": i.Name, "label": i.Label,
 		"type": choiceOf(i.Type), "enabled": !i.Disabled, "parent": nil, "bridge": nil, "lag": nil, "mtu": nil, "mac_address": nil, "primary_mac_address": nil, "mac_addresses": macs,
 		"mgmt_only": i.MgmtOnly, "description": i.Text, "mark_connected": false, "cable": ref["cable"], "cable_end": nil, "link_peers": peers, "link_peers_type": peersType,
-		"connected_endpoints": ends, "connected_endpoints_type": kind, "connected_endpoints_reachable": cabled(i) && !owner(i).Planned,
+		"connected_endpoints": ends, "connected_endpoints_type": kind, "connected_endpoints_reachable": connected(i) && !owner(i).Planned,
 		"tags": []object{}, "custom_fields": object{}, "created": stamp(x.started), "last_updated": stamp(x.started), "_occupied": ref["_occupied"],
 	}
 	for _, key := range []string{
