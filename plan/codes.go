@@ -39,6 +39,7 @@ const (
 	CodeDHCPRelay            Code = "DHCP_RELAY_UNUSABLE"
 	CodeDHCPRefused          Code = "DHCP_CONFIG_REFUSED"
 	CodeDHCPLockHeld         Code = "DHCP_LOCK_HELD"
+	CodeDHCPUnread           Code = "DHCP_CONFIG_UNREAD"
 	CodeBMCUnreachable       Code = "BMC_UNREACHABLE"
 	CodeBMCTLS               Code = "BMC_CERTIFICATE_REFUSED"
 	CodeBMCCredential        Code = "BMC_CREDENTIAL_REJECTED"
@@ -144,6 +145,7 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodeDHCPTransfer:         {ClassUnreachable, OwnerInfra, true, "A file transfer to the DHCP server failed.", "Look at the evidence: space, rights, folder. The old file is still in place."},
 	CodeDHCPCommand:          {ClassRefused, OwnerInfra, false, "A command on the DHCP server failed.", "Run the command of the evidence by hand on the server."},
 	CodeDHCPConflict:         {ClassRefused, OwnerNetBox, false, "Another DHCP entry has the same MAC, address or name.", "Correct NetBox or the entry that the message names."},
+	CodeDHCPUnread:           {ClassRefused, OwnerInfra, false, "A part of the DHCP server's own configuration could not be read.", "Let the account of the dhcp block read the files that the message names."},
 	CodeDHCPForeignFile:      {ClassRefused, OwnerInfra, false, "The file to write exists and is not enroll's, or belongs to another device.", "Move the file away, or rename the device."},
 	CodeDHCPUnhealthy:        {ClassRefused, OwnerInfra, false, "The DHCP service is not healthy.", "Look at the service's log on the server; the evidence has the commands."},
 	CodeDHCPRelay:            {ClassRefused, OwnerInfra, false, "The DHCP server cannot be asked through the relay address given.", "Run enroll verify --dhcp on a machine of the BMC network, with an address of it."},

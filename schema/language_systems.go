@@ -91,7 +91,7 @@ func dhcpBlock() *block {
 			{name: "settle", typ: durationType, fallback: "3s", min: "0s", max: "10m", unit: "duration", example: `"3s"`, since: version01,
 				doc: "The pause before the service's health is looked at a second time.", effect: "dhcp.service"},
 			{name: "config", typ: textType, check: isRemoteFile, fallbackDoc: "by `service` and `family`: `/etc/kea/kea-dhcp4.conf` or `kea-dhcp6.conf`, `/etc/dhcp/dhcpd.conf` or `dhcpd6.conf`, `/etc/dnsmasq.conf`", example: `"/etc/kea/kea-dhcp4.conf"`, since: version01,
-				doc: "The absolute path of the server's main configuration file. It is read for subnets, pools and hosts, checked before a restart (Kea, ISC), and never written.", effect: "dhcp.reservation, dhcp.service"},
+				doc: "The absolute path of the server's main configuration file. It is read, with the files that it includes, for subnets, pools and hosts, checked before a restart (Kea, ISC), and never written.", effect: "dhcp.reservation, dhcp.service"},
 			{name: "family", typ: textType, fallback: "ipv4", enum: []string{"ipv4", "ipv6"}, example: `"ipv4"`, since: version01,
 				doc: "Whether it is a DHCPv4 or a DHCPv6 service (Kea, ISC). A device whose oob_ip is of the other family is refused. A DHCPv6 reservation names the MAC of the BMC as well, since NetBox records no DUID: `host-reservation-identifiers` of Kea has to hold `hw-address`, and dhcpd knows a MAC only from a DUID that holds one (DUID-LL, DUID-LLT).", effect: "form of dhcp.reservation"},
 			{name: "apply", typ: textType, enum: []string{"reload", "restart"}, fallbackDoc: "by `service`: `reload` for Kea and dnsmasq, `restart` for ISC, which can do nothing else", example: `"reload"`, since: version01,

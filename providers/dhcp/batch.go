@@ -168,7 +168,7 @@ func (p *Provider) uploadAll(ctx context.Context, l *link) ([]*job, *plan.Fault)
 // what an earlier change left.
 func (p *Provider) survey(ctx context.Context, l *link) (*folder, changes, *plan.Fault) {
 	parts := []part{p.lockPart(), {"link", "test -h " + p.settings.Directory}, stalePart(), markerPart()}
-	a, f := p.run(ctx, l, "looking at the reservations", p.settings.Directory, append(parts, folderParts(p.settings)...))
+	a, f := p.run(ctx, l, "looking at the reservations", p.settings.Directory, append(parts, folderParts(p.flavour, p.settings)...))
 	if f == nil {
 		f = p.lost(a)
 	}

@@ -18,8 +18,8 @@ type trial struct {
 
 // candidate makes a copy of the server's configuration in which the new files
 // stand for those that they replace. index is the index on its way, nil when one
-// has to be made for the trial. Where the configuration cannot be read, or takes
-// the index from a further file, there is no trial: then the check is asked after
+// has to be made for the trial. Where the account cannot read all of the configuration,
+// or it takes the index from a further file, there is no trial: then the check is asked after
 // the rename, with the former content at hand.
 func (p *Provider) candidate(fo *folder, uploads []*upload, index *upload) (trial, *plan.Fault) {
 	if p.flavour.check == nil || fo.fl.index == "" {
@@ -27,7 +27,7 @@ func (p *Provider) candidate(fo *folder, uploads []*upload, index *upload) (tria
 	}
 	main, readable := fo.mainText[p.settings.Config]
 	live := fo.at(fo.fl.index)
-	if !readable || !strings.Contains(main, `"`+live+`"`) {
+	if !readable || len(fo.unread) > 0 || !strings.Contains(main, `"`+live+`"`) {
 		return trial{}, nil
 	}
 	var t trial

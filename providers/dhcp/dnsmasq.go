@@ -3,6 +3,7 @@ package dhcp
 import (
 	"fmt"
 	"net/netip"
+	"path"
 	"regexp"
 	"strings"
 
@@ -22,7 +23,12 @@ func dnsmasqFlavour() flavour {
 		owner:      markOwner,
 		survey:     surveyHosts,
 		surveyMain: surveyDnsmasqConf,
-		reads:      read,
+		includes:   dnsmasqIncludes,
+		beside: func(config string) inclusion {
+			dir := strings.TrimSuffix(config, path.Ext(config)) + ".d"
+			return inclusion{at: dir, folder: true, takes: confDir(".dpkg-dist,.dpkg-old,.dpkg-new"), may: true}
+		},
+		reads: read,
 	}
 }
 
@@ -99,13 +105,8 @@ func hostClaims(line string) []string {
 // surveyDnsmasqConf reads dnsmasq's own configuration: dhcp-host and dhcp-range.
 func surveyDnsmasqConf(text string) survey {
 	var out survey
-	for _, line := range strings.Split(text, "\n") {
-		line, _, _ = strings.Cut(line, "#")
-		key, value, found := strings.Cut(strings.TrimSpace(line), "=")
-		if !found {
-			continue
-		}
-		switch strings.TrimSpace(key) {
+	for key, value := range dnsmasqOptions(text) {
+		switch key {
 		case "dhcp-host":
 			out.claims = append(out.claims, hostClaims(value)...)
 		case "dhcp-range":
@@ -113,6 +114,19 @@ func surveyDnsmasqConf(text string) survey {
 		}
 	}
 	return out
+}
+
+// dnsmasqOptions gives the options of a configuration that have a value, in order.
+func dnsmasqOptions(text string) func(func(key, value string) bool) {
+	return func(yield func(key, value string) bool) {
+		for _, line := range strings.Split(text, "\n") {
+			line, _, _ = strings.Cut(line, "#")
+			key, value, found := strings.Cut(line, "=")
+			if found && !yield(strings.TrimSpace(key), strings.TrimSpace(value)) {
+				return
+			}
+		}
+	}
 }
 
 // rangeOf reads the value of dhcp-range: tags, first and last address (or

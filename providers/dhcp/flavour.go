@@ -35,6 +35,10 @@ type flavour struct {
 	// configuration.
 	survey     func(text string) survey
 	surveyMain func(text string) survey
+	// includes are the files that the server's own configuration names further;
+	// beside is what the unit of Debian adds to it, nil where that is nothing.
+	includes func(text string) []inclusion
+	beside   func(config string) inclusion
 	// reads reports whether a file of that name in the folder counts: whether the
 	// server reads it, or could be told to.
 	reads func(name string) bool

@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"context"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,10 +18,11 @@ type health struct {
 	marker  string
 	dir     string
 	index   string
-	lines   []string        // the log since; nil when it cannot be read
-	names   map[string]bool // paths in the folder
-	elapsed float64         // seconds since, by the server's clock
-	kea     keaWord         // what Kea said before that clock was looked at
+	lines   []string          // the log since; nil when it cannot be read
+	names   map[string]bool   // paths in the folder
+	sums    map[string]string // hashes of the files, by name; nil where nothing hashes
+	elapsed float64           // seconds since, by the server's clock
+	kea     keaWord           // what Kea said before that clock was looked at
 }
 
 var (
@@ -41,6 +43,7 @@ func (p *Provider) look(ctx context.Context, l *link, since string) (health, *pl
 	a, f := p.run(ctx, l, "looking at the health of "+p.settings.Unit, p.settings.Directory, append(parts,
 		markerPart(),
 		part{"names", "ls"},
+		part{"sums", "sha256sum -- *"},
 		part{"now", "date +%s.%N"},
 		part{"log", "journalctl -u " + p.settings.Unit + " --since @" + since + " -o cat --no-pager -n 20000"},
 	))
@@ -63,6 +66,9 @@ func (p *Provider) look(ctx context.Context, l *link, since string) (health, *pl
 	}
 	for _, name := range strings.Fields(a.sections["names"].body) {
 		h.names[p.settings.Directory+"/"+name] = true
+	}
+	if sums := a.sections["sums"]; sums.status <= 1 {
+		h.sums = parseSums(sums.body)
 	}
 	if log := a.sections["log"]; log.status == 0 { // else no right to read it: the rest has to do
 		h.lines = strings.Split(log.body, "\n")
@@ -90,6 +96,19 @@ func secondsOf(text string) float64 {
 		return 0
 	}
 	return n
+}
+
+// standing leaves the entries whose files stand as they were planned: one that was
+// refused has failed by itself, and says nothing about the service.
+func (p *Provider) standing(h health, ours map[string]Entry) map[string]Entry {
+	out := map[string]Entry{}
+	for at, e := range ours {
+		sum, hashed := h.sums[path.Base(at)]
+		if h.names[at] && (!hashed || sum == hash(p.flavour.render(e, p.settings.Options))) {
+			out[at] = e
+		}
+	}
+	return out
 }
 
 // complaint finds what is wrong, "" when nothing is.

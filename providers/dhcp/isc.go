@@ -47,6 +47,7 @@ func iscFlavour(v6 bool) flavour {
 		owner:      markOwner,
 		survey:     surveyISC,
 		surveyMain: surveyISC,
+		includes:   iscIncludes,
 		reads:      withExtension(extension, index),
 		renderIndex: func(dir string, names []string) string {
 			if len(names) == 0 {

@@ -38,6 +38,7 @@ func keaFlavour(v6 bool) flavour {
 		owner:      keaOwner,
 		survey:     surveyKea,
 		surveyMain: surveyKea,
+		includes:   keaIncludes,
 		reads:      withExtension(extension, index),
 		renderIndex: func(dir string, names []string) string {
 			lines := make([]string, len(names))
@@ -212,7 +213,10 @@ func keaPool(text string) (span, bool) {
 
 // plainJSON takes from Kea's JSON what JSON does not have: comments (#, //, /*
 // */), inclusions, which become null, and commas before a closing bracket.
-func plainJSON(text string) []byte {
+func plainJSON(text string) []byte { return readKea(text, func(string) {}) }
+
+// readKea is plainJSON; it calls visit with every directive, without its end.
+func readKea(text string, visit func(directive string)) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {
 		switch c := text[i]; {
@@ -234,8 +238,9 @@ func plainJSON(text string) []byte {
 			i += until(text[i:], "*/")
 			i = min(i+2, len(text))
 		case strings.HasPrefix(text[i:], "<?"):
-			i += until(text[i:], "?>")
-			i = min(i+2, len(text))
+			end := until(text[i:], "?>")
+			visit(text[i : i+end])
+			i = min(i+end+2, len(text))
 			out = append(out, "null"...)
 		case c == ']' || c == '}':
 			out = bytes.TrimRight(out, " \t\r\n")

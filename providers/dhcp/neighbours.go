@@ -3,7 +3,6 @@ package dhcp
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
 	"net/netip"
 	"path"
 	"regexp"
@@ -24,7 +23,9 @@ type folder struct {
 	taken map[string][]string // who takes a claim: names of files, and paths of the configuration's
 	dark  []string            // files of which nobody knows what they take, sorted
 	main  survey              // subnets and pools of the configuration
-	mains []string            // the paths of the configuration's files that were read, sorted
+	mains []string            // the paths of the configuration's files that were read
+	// unread is what of the configuration nobody knows, sorted.
+	unread []string
 	// mainText are the lines of the configuration's files, by path.
 	mainText map[string]string
 }
@@ -43,7 +44,8 @@ type listing struct {
 	hashed bool              // the hash command ran: a file without a hash is one that could not be read
 	sums   map[string]string // by name
 	lines  map[string]string // by name
-	mains  map[string]string // by path: the server's own configuration, as far as it could be read
+	config string            // the path of the server's own configuration
+	mains  map[string]string // by path: what followScript told of it
 }
 
 // hash is the SHA-256 of a content in hex.
@@ -110,10 +112,12 @@ func newFolder(fl flavour, dir string, in listing) *folder {
 		}
 		fo.take(told.claims, name)
 	}
-	for _, at := range slices.Sorted(maps.Keys(in.mains)) {
-		told := fl.surveyMain(in.mains[at])
-		fo.take(told.claims, at)
-		fo.mains = append(fo.mains, at)
+	sources, unread := fl.follow(in.config, dir, in.mains)
+	fo.unread = unread
+	for _, s := range sources {
+		told := fl.told(in.mains[s.at], s.hosts)
+		fo.take(told.claims, s.at)
+		fo.mains = append(fo.mains, s.at)
 		fo.main.subnets = append(fo.main.subnets, told.subnets...)
 		fo.main.pools = append(fo.main.pools, told.pools...)
 	}

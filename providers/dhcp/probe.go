@@ -11,7 +11,7 @@ import (
 )
 
 // Probe logs in, and looks with one command whether the account may write into
-// the folder, what state the service is in, whether sudo lets the account reload
+// the folder, what of the server's configuration it may read, what state the service is in, whether sudo lets the account reload
 // it, whether the service's log can be read, and who holds the lock. It changes
 // nothing.
 func (p *Provider) Probe(ctx context.Context, _ *plan.Site) []providers.Finding {
@@ -22,7 +22,9 @@ func (p *Provider) Probe(ctx context.Context, _ *plan.Site) []providers.Finding 
 	sudo := providers.Finding{What: "DHCP: " + strings.TrimPrefix(commands[0], "/usr/bin/systemctl ")}
 	log := providers.Finding{What: "DHCP: log of " + p.settings.Unit}
 	lock := providers.Finding{What: "DHCP: lock of " + p.settings.Directory, Note: "nobody holds it"}
+	config := providers.Finding{What: "DHCP: configuration " + p.settings.Config, Note: "read with all that it includes"}
 	parts := []part{
+		mainsPart(p.flavour, p.settings.Directory, p.settings.Config),
 		{"write", "test -w ."},
 		showPart(p.settings.Unit),
 		{"log", "journalctl -u " + p.settings.Unit + " --since @0 -o cat --no-pager -n 1"},
@@ -61,6 +63,9 @@ func (p *Provider) Probe(ctx context.Context, _ *plan.Site) []providers.Finding 
 		if holder, held := holderOf(a); held {
 			lock.Note = fmt.Sprintf("held by %s; last sign of life %s ago; should that run be dead: enroll doctor --break-dhcp-lock", holder, holder.Age)
 		}
+		if _, unread := p.flavour.follow(p.settings.Config, p.settings.Directory, parseLines(a.sections["mains"].body)); len(unread) > 0 {
+			config.Note = "not compared, since it is not read: " + strings.Join(unread, ", ")
+		}
 		if a.sections["log"].status != 0 {
 			log.Note = "cannot be read: a reload will be judged by the unit's state alone; put " + p.settings.User + " into the group systemd-journal"
 		}
@@ -74,5 +79,5 @@ func (p *Provider) Probe(ctx context.Context, _ *plan.Site) []providers.Finding 
 		login.Fault = f
 		return []providers.Finding{login}
 	}
-	return []providers.Finding{login, folder, unit, sudo, log, lock}
+	return []providers.Finding{login, folder, unit, config, sudo, log, lock}
 }

@@ -34,10 +34,10 @@ func TestProbe(t *testing.T) {
 		set  dhcptest.Behaviour
 		want string
 	}{
-		"all is well":  {dhcptest.Behaviour{}, "login ok, write ok, service ok, reload ok, log ok, lock ok"},
-		"no sudo rule": {dhcptest.Behaviour{NoSudo: true}, "login ok, write ok, service ok, reload DHCP_COMMAND_FAILED, log ok, lock ok"},
-		"no journal":   {dhcptest.Behaviour{NoJournal: true}, "login ok, write ok, service ok, reload ok, log note, lock ok"},
-		"no systemd":   {dhcptest.Behaviour{NoSystemd: true}, "login ok, write ok, service DHCP_COMMAND_FAILED, reload ok, log ok, lock ok"},
+		"all is well":  {dhcptest.Behaviour{}, "login ok, write ok, service ok, configuration ok, reload ok, log ok, lock ok"},
+		"no sudo rule": {dhcptest.Behaviour{NoSudo: true}, "login ok, write ok, service ok, configuration ok, reload DHCP_COMMAND_FAILED, log ok, lock ok"},
+		"no journal":   {dhcptest.Behaviour{NoJournal: true}, "login ok, write ok, service ok, configuration ok, reload ok, log note, lock ok"},
+		"no systemd":   {dhcptest.Behaviour{NoSystemd: true}, "login ok, write ok, service DHCP_COMMAND_FAILED, configuration ok, reload ok, log ok, lock ok"},
 		"no login":     {dhcptest.Behaviour{NoLogin: true}, "login DHCP_LOGIN_REFUSED"},
 	} {
 		t.Run(name, func(t *testing.T) {

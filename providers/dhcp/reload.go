@@ -68,7 +68,8 @@ func (p *Provider) begin(ctx context.Context, l *link, sc *plan.Scope, step *pla
 }
 
 // check runs the server's own check on the live configuration, where it has one
-// that proves something. An account that may not read it asks with sudo.
+// that proves something. It may fail because the account may not read what the
+// server may, such as the file of a key: then sudo asks again.
 func (p *Provider) check(ctx context.Context, l *link, more ...part) (answer, *plan.Fault) {
 	parts := append([]part{p.lockPart()}, more...)
 	if p.flavour.check == nil {
@@ -77,10 +78,14 @@ func (p *Provider) check(ctx context.Context, l *link, more ...part) (answer, *p
 	command := p.flavour.check(p.settings.Config)
 	parts = append(parts, part{"readable", "test -r " + p.settings.Config})
 	a, f := p.run(ctx, l, "checking the configuration", p.settings.Directory, append(parts, part{"check", command}))
-	if f != nil || a.sections["readable"].status == 0 {
+	if f != nil || a.sections["check"].status == 0 {
 		return a, f
 	}
-	return p.run(ctx, l, "checking the configuration", p.settings.Directory, append(parts, part{"check", "sudo -n " + command}))
+	again, f := p.run(ctx, l, "checking the configuration", p.settings.Directory, append(parts, part{"check", "sudo -n " + command}))
+	if f == nil && a.sections["readable"].status == 0 && strings.Contains(again.stderr, passwordRequired) {
+		return a, nil // what the account itself was told
+	}
+	return again, f
 }
 
 // judge reads the check's answer, where there was a check.
@@ -243,7 +248,7 @@ func (p *Provider) afterSettling(ctx context.Context, l *link, sc *plan.Scope, s
 	if h.marker != "" && h.marker != memo[memoMarker] {
 		return again, nil // and its changes are in the log that would be judged
 	}
-	ours := entriesOf(sc, step.Serves)
+	ours := p.standing(h, entriesOf(sc, step.Serves))
 	why, f := p.complaint(h, ours)
 	if f != nil {
 		return plan.Result{}, f

@@ -155,7 +155,7 @@ func (p *Provider) answer(ctx context.Context, l *link, asks []*ask) *plan.Fault
 	}
 	parts := []part{{"pending", "test -e " + markerName}}
 	if folder {
-		parts = append(parts, folderParts(p.settings)...)
+		parts = append(parts, folderParts(p.flavour, p.settings)...)
 	}
 	if state {
 		parts = append(parts, p.flavour.stateParts(p.settings)...)
@@ -195,20 +195,11 @@ func (p *Provider) answer(ctx context.Context, l *link, asks []*ask) *plan.Fault
 
 // folderParts tell all of the folder: names, hashes, lines; and the lines of the
 // server's own configuration, where the account may read it.
-func folderParts(s plan.DHCPSettings) []part {
+func folderParts(fl flavour, s plan.DHCPSettings) []part {
 	return []part{
 		{"names", "ls -p"}, {"sums", "sha256sum -- *"}, {"lines", `grep -HaZ "" -- *`},
-		{"mains", `grep -HaZ "" -- ` + mainFiles(s)},
+		mainsPart(fl, s.Directory, s.Config),
 	}
-}
-
-// mainFiles are the files of the server's own configuration, as words of a
-// command.
-func mainFiles(s plan.DHCPSettings) string {
-	if s.Service == serviceDnsmasq { // Debian's unit reads the folder too
-		return s.Config + " " + strings.TrimSuffix(s.Config, path.Ext(s.Config)) + ".d/*"
-	}
-	return s.Config
 }
 
 // wish is one reservation that was asked for.
@@ -236,7 +227,7 @@ func (p *Provider) folder(a answer) (*folder, *plan.Fault) {
 	sums := a.sections["sums"]
 	return newFolder(p.flavour, p.settings.Directory, listing{
 		names: strings.Split(names.body, "\n"), hashed: sums.status <= 1, sums: parseSums(sums.body), lines: parseLines(lines.body),
-		mains: parseLines(a.sections["mains"].body),
+		config: p.settings.Config, mains: parseLines(a.sections["mains"].body),
 	}), nil
 }
 
@@ -338,24 +329,6 @@ func (fo *folder) live(w wish, former string) plan.Live {
 	live := plan.LiveValue(plan.Obj(map[string]plan.Value{"path": plan.Str(at), "content": plan.Str(f.text)}))
 	live.Evidence = map[string]string{"file": at, "sha256": f.sum, "size": strconv.Itoa(len(f.text))}
 	return live
-}
-
-// readBack reads a small file; nil when there is none.
-func (p *Provider) readBack(ctx context.Context, l *link, at string) (*string, *plan.Fault) {
-	var content *string
-	f := p.transfer(ctx, l, "reading "+at, func(files *sftp.Client) error {
-		text, err := readFile(files, at)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err == nil:
-			content = &text
-		case !transport(err):
-			return p.unreadable(at, err)
-		}
-		return err
-	})
-	return content, f
 }
 
 // unreadable is the fault of a file that cannot be read, so that nobody can tell

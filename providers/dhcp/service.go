@@ -59,6 +59,9 @@ func decideService(d plan.Decision) plan.Verdict {
 	}
 	v := decideTelling(d)
 	v.Observed = observeStale(d)
+	if f := unreadFault(withDefaults(*d.Scope.Site.DHCP), d.Live.Evidence[evidenceUnread]); f != nil {
+		v.Warnings = append(v.Warnings, f)
+	}
 	return v
 }
 

@@ -203,5 +203,8 @@ func withMarked(live plan.Live, fo *folder) plan.Live {
 	state := plan.Text(live.Value, "state")
 	pending := plan.Satisfies(plan.Bool(true), plan.Attr(live.Value, "pending"))
 	live.Value = plan.Obj(map[string]plan.Value{"state": plan.Str(state), "pending": plan.Bool(pending), attrMarked: plan.Strs(fo.marked()...)})
+	if len(fo.unread) > 0 {
+		live.Evidence[evidenceUnread] = strings.Join(fo.unread, ", ")
+	}
 	return live
 }

@@ -61,7 +61,7 @@ func (c *conn) serve() {
 	after := func() {}
 	if fault != nil {
 		switch fault.Kind {
-		case exchange.Delay:
+		case exchange.Delay, exchange.Late:
 			c.pause(fault.Delay)
 		case exchange.Stall:
 			c.s.recorder.End(rec)

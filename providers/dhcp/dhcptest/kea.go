@@ -83,7 +83,7 @@ func (s *Server) loadKea(config, user string) (table []host, whole string, err e
 	add := func(subnet netip.Prefix, r map[string]any) error {
 		ipText, unknown := s.keaAddress(r)
 		if unknown != "" {
-			return fmt.Errorf("%w: Syntax check failed with: got unexpected keyword \"%s\" in reservations map.", errSyntax, unknown)
+			return fmt.Errorf("%w: Syntax check failed with: got unexpected keyword \"%s\" in reservations map", errSyntax, unknown)
 		}
 		macText, _ := r["hw-address"].(string)
 		name, _ := r["hostname"].(string)

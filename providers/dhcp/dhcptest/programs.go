@@ -14,6 +14,9 @@ import (
 // refuses others.
 
 func runShell(sh *shell, args []string) int {
+	if len(args) > 5 && args[0] == "-c" && args[2] == "follow" {
+		return runFollow(sh, args[3], args[5:])
+	}
 	if len(args) != 2 || args[0] != "-c" {
 		fmt.Fprintln(&sh.err, "sh: only -c here")
 		return 2
@@ -24,6 +27,44 @@ func runShell(sh *shell, args []string) int {
 	sh.out.Write(inner.out.Bytes())
 	sh.err.Write(inner.err.Bytes())
 	return inner.status
+}
+
+// inclusions are the names of files that a configuration mentions.
+var inclusions = regexp.MustCompile(`(?:include|conf-file|conf-dir|dhcp-hostsfile|dhcp-hostsdir)\s*[="]\s*(/[A-Za-z0-9._/-]+)`)
+
+// runFollow is the script that reads a configuration with all that it includes.
+// Package dhcp holds it, and a test of its own runs it in a real shell.
+func runFollow(sh *shell, own string, names []string) int {
+	seen := map[string]bool{}
+	for depth := 0; len(names) > 0 && depth < 6; depth++ {
+		var next []string
+		for _, name := range names {
+			if name == own || strings.HasPrefix(name, own+"/") || seen[name] {
+				continue
+			}
+			seen[name] = true
+			n, errno := sh.open(name)
+			switch {
+			case errno == "Is a directory":
+				fmt.Fprintf(&sh.out, "%s/\x00\n", name)
+				for _, inside := range sh.s.tree.glob(name) {
+					next = append(next, path.Join(name, inside))
+				}
+			case errno == "Permission denied":
+				fmt.Fprintf(&sh.out, "!%s\x00\n", name)
+			case n == nil:
+			case len(n.data) == 0:
+				fmt.Fprintf(&sh.out, "%s\x00\n", name)
+			default:
+				runGrep(sh, []string{"-HaZ", "", "--", name})
+				for _, m := range inclusions.FindAllStringSubmatch(string(n.data), -1) {
+					next = append(next, m[1])
+				}
+			}
+		}
+		names = next
+	}
+	return 0
 }
 
 // open reads a file for the account; the text is coreutils' for errno.

@@ -154,12 +154,6 @@ func (sh *shell) expand(words []word) []string {
 			out = append(out, w.text)
 		case w.text == "*":
 			out = append(out, sh.s.tree.glob(sh.cwd)...)
-		case strings.HasSuffix(w.text, "/*"):
-			dir := strings.TrimSuffix(w.text, "/*")
-			names := sh.s.tree.glob(dir)
-			for _, name := range names {
-				out = append(out, dir+"/"+name)
-			}
 		default:
 			out = append(out, strings.ReplaceAll(w.text, "$?", fmt.Sprint(sh.status)))
 		}

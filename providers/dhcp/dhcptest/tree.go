@@ -87,6 +87,7 @@ func (s *Server) abs(name string) string {
 // is, as in all methods here, a path or a name in the hostsdir.
 func (s *Server) PutFile(name, content string, mode fs.FileMode) {
 	s.locked(func() {
+		s.tree.mkdirs(s.now(), path.Dir(s.abs(name)))
 		s.tree.nodes[s.abs(name)] = &node{data: []byte(content), mode: mode.Perm(), mtime: s.now(), owner: "root"}
 		s.notify(s.abs(name), eventWritten)
 	})
