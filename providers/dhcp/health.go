@@ -99,7 +99,7 @@ func secondsOf(text string) float64 {
 }
 
 // standing leaves the entries whose files stand as they were planned: one that was
-// refused has failed by itself, and says nothing about the service.
+// refused has failed by itself, and the service need not hold it.
 func (p *Provider) standing(h health, ours map[string]Entry) map[string]Entry {
 	out := map[string]Entry{}
 	for at, e := range ours {
@@ -120,7 +120,7 @@ func (p *Provider) complaint(h health, ours map[string]Entry) (string, *plan.Fau
 	case serviceDnsmasq:
 		return h.hostsComplaint(p.settings.Directory, ours), nil
 	case serviceKea:
-		why, f := p.keaComplaint(h, ours)
+		why, f := p.keaComplaint(h, p.standing(h, ours))
 		if f != nil && f.Code == plan.CodeDHCPCommand && p.settings.Apply == applyRestart {
 			return "", nil // a site that restarts need not have a control agent: unit, socket and check have to do
 		}

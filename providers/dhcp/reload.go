@@ -248,7 +248,7 @@ func (p *Provider) afterSettling(ctx context.Context, l *link, sc *plan.Scope, s
 	if h.marker != "" && h.marker != memo[memoMarker] {
 		return again, nil // and its changes are in the log that would be judged
 	}
-	ours := p.standing(h, entriesOf(sc, step.Serves))
+	ours := entriesOf(sc, step.Serves)
 	why, f := p.complaint(h, ours)
 	if f != nil {
 		return plan.Result{}, f
