@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -68,6 +69,9 @@ func (a *app) explainCommand() *cobra.Command {
 func unexplained(name string, suggestions []string) error {
 	if strings.ToUpper(name) == name && strings.Contains(name, "_") {
 		return usageError{fmt.Errorf("there is no fault code %q; plan/FAULTS.md lists them all", name)}
+	}
+	if kind, _, _ := strings.Cut(name, "["); slices.Contains(plan.KindNames(), kind) {
+		return usageError{fmt.Errorf("%q is a kind of resource; write the device before it, as in gpu-017/%s, or the site where devices share it", name, name)}
 	}
 	suggestion := ""
 	if len(suggestions) > 0 {
