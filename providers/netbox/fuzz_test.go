@@ -2,11 +2,14 @@ package netbox_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode"
@@ -23,15 +26,15 @@ func FuzzAnswers(f *testing.F) {
 	s := netboxtest.New(netboxtest.Options{})
 	f.Cleanup(s.Close)
 	s.AddDevice(host(1))
-	seen := map[string]bool{}
+	var mu sync.Mutex            // requests run side by side
+	paths := map[string]string{} // of each body
 	inner := s.Handler()
 	record := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := httptest.NewRecorder()
 		inner.ServeHTTP(rec, r)
-		if body := rec.Body.String(); !seen[body] {
-			seen[body] = true
-			f.Add(r.URL.Path, body)
-		}
+		mu.Lock()
+		paths[rec.Body.String()] = r.URL.Path
+		mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("API-Version", "4.7")
 		_, _ = w.Write(rec.Body.Bytes())
@@ -44,6 +47,9 @@ func FuzzAnswers(f *testing.F) {
 		f.Fatal(err)
 	}
 	record.Close()
+	for _, body := range slices.Sorted(maps.Keys(paths)) {
+		f.Add(paths[body], body)
+	}
 	samples, err := filepath.Glob("netboxtest/testdata/samples/*.json")
 	if err != nil {
 		f.Fatal(err)
