@@ -226,8 +226,8 @@ func (p *Provider) keaComplaint(h health, ours map[string]Entry) (string, *plan.
 		return "", h.kea.fault
 	case h.kea.why != "":
 		return h.kea.why, nil
-	case p.settings.Apply == applyReload && h.kea.reload > h.elapsed+keaTick:
-		return fmt.Sprintf("its last good reload is %.0f s old, ours %.0f s", h.kea.reload, h.elapsed), nil
+	case p.settings.Apply == applyReload && h.kea.reload > h.elapsed()+keaTick:
+		return fmt.Sprintf("its last good reload is %.0f s old, ours %.0f s", h.kea.reload, h.elapsed()), nil
 	}
 	if why := keaHolds(h.kea.config, ours); why != "" {
 		return why, nil

@@ -21,7 +21,8 @@ type health struct {
 	lines   []string          // the log since; nil when it cannot be read
 	names   map[string]bool   // paths in the folder
 	sums    map[string]string // hashes of the files, by name; nil where nothing hashes
-	elapsed float64           // seconds since, by the server's clock
+	byClock float64           // seconds since, by the server's clock
+	byBoot  float64           // the same by the time since its boot; 0 where it does not tell
 	kea     keaWord           // what Kea said before that clock was looked at
 }
 
@@ -33,7 +34,8 @@ var (
 // look asks for the service's health. since is the server's clock when the
 // service was told.
 func (p *Provider) look(ctx context.Context, l *link, since string) (health, *plan.Fault) {
-	if seconds.FindString(since) != since {
+	from, up, _ := strings.Cut(since, " ")
+	if from == "" || seconds.FindString(from) != from || seconds.FindString(up) != up {
 		return health{}, plan.NewFault(plan.CodeInternal, "the time of the reload %q is none", since)
 	}
 	parts := p.flavour.stateParts(p.settings)
@@ -44,8 +46,8 @@ func (p *Provider) look(ctx context.Context, l *link, since string) (health, *pl
 		markerPart(),
 		part{"names", "ls"},
 		part{"sums", "sha256sum -- *"},
-		part{"now", "date +%s.%N"},
-		part{"log", "journalctl -u " + p.settings.Unit + " --since @" + since + " -o cat --no-pager -n 20000"},
+		part{"now", sincePart().command},
+		part{"log", "journalctl -u " + p.settings.Unit + " --since @" + from + " -o cat --no-pager -n 20000"},
 	))
 	if f != nil {
 		return health{}, f
@@ -62,7 +64,12 @@ func (p *Provider) look(ctx context.Context, l *link, since string) (health, *pl
 	h := health{
 		dir: p.settings.Directory, index: p.flavour.index,
 		state: plan.Text(live.Value, "state"), limited: live.Evidence["result"] == "start-limit-hit",
-		marker: markerText(a), names: map[string]bool{}, elapsed: secondsOf(a.sections["now"].body) - secondsOf(since),
+		marker: markerText(a), names: map[string]bool{},
+	}
+	now, booted, _ := strings.Cut(momentOf(a.sections["now"].body), " ")
+	h.byClock = secondsOf(now) - secondsOf(from)
+	if up != "" && booted != "" {
+		h.byBoot = secondsOf(booted) - secondsOf(up)
 	}
 	for _, name := range strings.Fields(a.sections["names"].body) {
 		h.names[p.settings.Directory+"/"+name] = true
@@ -89,6 +96,14 @@ func (p *Provider) lookAgain(ctx context.Context, l *link, since string) (health
 	h.kea = word
 	return h, f
 }
+
+// elapsed is how long ago since was, at the most: a clock that was put back makes
+// it less, one that was put forward makes Kea's own count more.
+func (h health) elapsed() float64 { return max(h.byClock, h.byBoot) }
+
+// steppedBack says that the clock was put back since: the log's lines of then do
+// not say any more whether they came before or after.
+func (h health) steppedBack() bool { return h.byBoot > h.byClock+1 }
 
 func secondsOf(text string) float64 {
 	n, err := strconv.ParseFloat(seconds.FindString(text), 64)
@@ -132,6 +147,9 @@ func (p *Provider) complaint(h health, ours map[string]Entry) (string, *plan.Fau
 // hostsComplaint judges dnsmasq's log. Only what names our files or addresses
 // counts; somebody else's bad line is not ours to roll back.
 func (h health) hostsComplaint(dir string, ours map[string]Entry) string {
+	if h.steppedBack() {
+		return ""
+	}
 	addresses := map[string]bool{}
 	for _, e := range ours {
 		addresses[e.Address.String()] = true
@@ -182,7 +200,7 @@ func (h health) unread(ours map[string]Entry) string {
 			seen[at] = true
 		}
 	}
-	if len(seen) == 0 {
+	if len(seen) == 0 || h.steppedBack() {
 		return ""
 	}
 	var missing []string

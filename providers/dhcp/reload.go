@@ -12,7 +12,7 @@ import (
 // What a service step remembers between its exchanges.
 const (
 	memoPhase  = "phase"
-	memoSince  = "since"  // the server's clock when the service was told, for its log
+	memoSince  = "since"  // the moment when the service was told, see momentOf
 	memoLooks  = "looks"  // looks at a log that did not yet show our files
 	memoWhy    = "why"    // what was wrong before the former content was put back
 	memoBack   = "back"   // what was put back
@@ -64,7 +64,7 @@ func (p *Provider) begin(ctx context.Context, l *link, sc *plan.Scope, step *pla
 	if f := p.judge(a, "as it stands"); f != nil {
 		return plan.Result{}, p.undo(ctx, l, marker, f)
 	}
-	return p.tell(ctx, l, sc, step, plan.Memo{memoMarker: marker, memoSince: seconds.FindString(a.sections["since"].body)})
+	return p.tell(ctx, l, sc, step, plan.Memo{memoMarker: marker, memoSince: momentOf(a.sections["since"].body)})
 }
 
 // check runs the server's own check on the live configuration, where it has one
@@ -136,7 +136,7 @@ func (p *Provider) undo(ctx context.Context, l *link, marker string, f *plan.Fau
 
 // told is what came of telling the service.
 type told struct {
-	since  string // the server's clock just before, in seconds
+	since  string // the moment just before
 	failed string // what is wrong already, "" when nothing is
 }
 
@@ -154,8 +154,18 @@ func SudoCommands(s plan.DHCPSettings) []string {
 	return commands
 }
 
-// sincePart tells the server's clock.
-func sincePart() part { return part{"since", "date +%s.%N"} }
+// sincePart tells the moment by the server's clock, and by the time since it
+// booted, which nobody can put back.
+func sincePart() part { return part{"since", "date +%s.%N; cat /proc/uptime"} }
+
+// momentOf is the clock and, where it was told, the time since the boot.
+func momentOf(body string) string {
+	words := strings.Fields(body)
+	for i, w := range words {
+		words[i] = seconds.FindString(w)
+	}
+	return strings.TrimSpace(strings.Join(words[:min(2, len(words))], " "))
+}
 
 // act makes the files live: a reload, or a restart. A service that is down is
 // started by a restart whatever the site chose. asked is the server's clock where it
@@ -174,7 +184,7 @@ func (p *Provider) act(ctx context.Context, l *link, how, asked string) (told, *
 	if f != nil {
 		return told{}, f
 	}
-	t := told{since: seconds.FindString(a.sections["since"].body)}
+	t := told{since: momentOf(a.sections["since"].body)}
 	if t.since == "" {
 		return told{}, plan.NewFault(plan.CodeDHCPCommand, "date on %s does not tell the time: %q", p.address, excerpt(a.sections["since"].body))
 	}
@@ -247,6 +257,10 @@ func (p *Provider) afterSettling(ctx context.Context, l *link, sc *plan.Scope, s
 	again := plan.Wait(p.settings.Settle, "another run changed files meanwhile; "+p.settings.Unit+" is told once more", plan.Memo{})
 	if h.marker != "" && h.marker != memo[memoMarker] {
 		return again, nil // and its changes are in the log that would be judged
+	}
+	if h.steppedBack() && memo[memoLooks] == "" {
+		look := plan.Memo{memoPhase: phaseTold, memoSince: memo[memoSince], memoMarker: memo[memoMarker], memoLooks: "1"}
+		return plan.Wait(p.settings.Settle, "the clock of "+p.settings.Host+" was put back meanwhile, so its log is not judged; "+p.settings.Unit+" is looked at once more", look), nil
 	}
 	ours := entriesOf(sc, step.Serves)
 	why, f := p.complaint(h, ours)

@@ -224,6 +224,7 @@ func (s *Server) deafened(table []host) bool { return s.has(table, s.behaviour.D
 // reloadKea is config-reload.
 func (s *Server) reloadKea() (result int, text string) {
 	d := &s.daemon
+	s.stepBack()
 	if s.behaviour.OldReload {
 		d.loaded = s.now()
 	}

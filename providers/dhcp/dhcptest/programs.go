@@ -232,6 +232,17 @@ func runDate(sh *shell, args []string) int {
 	return 0
 }
 
+// runCat knows how long ago the machine booted, which no step of the clock changes.
+func runCat(sh *shell, args []string) int {
+	if len(args) != 1 || args[0] != "/proc/uptime" {
+		fmt.Fprintln(&sh.err, "cat: want /proc/uptime")
+		return 1
+	}
+	up := sh.s.options.Now().Sub(sh.s.booted).Seconds()
+	fmt.Fprintf(&sh.out, "%.2f %.2f\n", up, up)
+	return 0
+}
+
 // runSudo knows three rules, those of the reference's sudoers file, and never
 // asks for a password: -n. With -l it tells whether it would.
 func runSudo(sh *shell, args []string) int {
@@ -344,6 +355,7 @@ func reload(sh *shell) int {
 		fmt.Fprintf(&sh.err, "%s.service is not active, cannot reload.\n", s.options.Unit)
 		return 1
 	}
+	s.stepBack()
 	s.log("Reloading %s.service - dnsmasq - A lightweight DHCP and caching DNS server...", s.options.Unit)
 	s.log("Reloaded %s.service - dnsmasq - A lightweight DHCP and caching DNS server.", s.options.Unit)
 	if s.behaviour.HangRestart {
@@ -359,6 +371,7 @@ func reload(sh *shell) int {
 // and leaves the service down.
 func restart(sh *shell) int {
 	s := sh.s
+	s.stepBack()
 	now := s.now()
 	s.end("success") // what runs is stopped first
 	s.daemon.exited = false

@@ -87,13 +87,14 @@ type Behaviour struct {
 	LostReload bool // Kea: the reload says yes, and nothing was loaded
 	OldReload  bool // Kea: the reload says yes and is noted, and the old reservations stay
 
-	HangRestart   bool // restart and reload do not come back
-	NoLink        bool // SFTP: no hard links
-	ReadOnly      bool // nothing can be written
-	FullAtClose   bool // the disk turns out to be full when a file is closed
-	SymlinkFolder bool // the folder of the reservations is a symbolic link
-	Full          bool // no byte more fits on the disk
-	FreeBytes     int  // with Full: what still fits
+	StepsBack     time.Duration // the clock is put back so far at the next reload or restart, once
+	HangRestart   bool          // restart and reload do not come back
+	NoLink        bool          // SFTP: no hard links
+	ReadOnly      bool          // nothing can be written
+	FullAtClose   bool          // the disk turns out to be full when a file is closed
+	SymlinkFolder bool          // the folder of the reservations is a symbolic link
+	Full          bool          // no byte more fits on the disk
+	FreeBytes     int           // with Full: what still fits
 }
 
 // Server is the machine. All methods may be called from any goroutine.
@@ -110,6 +111,7 @@ type Server struct {
 	Wire netip.AddrPort
 
 	options  Options
+	booted   time.Time
 	listener net.Listener
 	wire     *net.UDPConn
 	recorder *exchange.Recorder
@@ -119,7 +121,8 @@ type Server struct {
 	mu        sync.Mutex      // guards all that follows
 	allowed   []ssh.PublicKey // the account's authorized_keys
 	config    *ssh.ServerConfig
-	last      time.Time // what now said last
+	last      time.Time     // what now said last
+	putBack   time.Duration // how far the clock was put back so far
 	behaviour Behaviour
 	tree      tree
 	daemon    daemon
@@ -193,7 +196,7 @@ func New(o Options) *Server {
 	at := listener.Addr().(*net.TCPAddr)
 	s := &Server{
 		Host: at.IP.String(), Port: at.Port, User: o.User, IdentityPEM: pem.EncodeToMemory(block),
-		options: o, listener: listener, allowed: []ssh.PublicKey{signer(client).PublicKey()}, recorder: o.Recorder,
+		options: o, booted: o.Now().Add(-24 * time.Hour), listener: listener, allowed: []ssh.PublicKey{signer(client).PublicKey()}, recorder: o.Recorder,
 		closed: make(chan struct{}), behaviour: o.Behaviour, conns: map[*conn]bool{},
 	}
 	for _, key := range o.HostKeys {
@@ -217,12 +220,21 @@ func New(o Options) *Server {
 // same microsecond, so that a log has an order on a clock that stands still.
 // It is called with the lock held, or before there is anybody else.
 func (s *Server) now() time.Time {
-	t := s.options.Now()
+	t := s.options.Now().Add(-s.putBack)
 	if least := s.last.Add(time.Microsecond); t.Before(least) {
 		t = least
 	}
 	s.last = t
 	return t
+}
+
+// stepBack puts the clock back, if it is due.
+func (s *Server) stepBack() {
+	s.putBack += s.behaviour.StepsBack
+	if s.behaviour.StepsBack > 0 {
+		s.last = time.Time{}
+	}
+	s.behaviour.StepsBack = 0
 }
 
 // Close ends the machine and all its connections.

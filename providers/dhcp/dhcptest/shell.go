@@ -249,6 +249,7 @@ func (sh *shell) find(name string) func(*shell, []string) int {
 		"/usr/bin/grep":       runGrep,
 		"/usr/bin/ls":         runList,
 		"/usr/bin/date":       runDate,
+		"/usr/bin/cat":        runCat,
 		"/usr/bin/sudo":       runSudo,
 		"/usr/bin/systemctl":  runSystemctl,
 		"/usr/bin/journalctl": runJournalctl,
