@@ -188,7 +188,7 @@ func reallyKilled(t *testing.T, program string, at int, how dying) {
 		return c
 	}
 	victim := command()
-	dead := make(chan struct{})
+	started, dead := make(chan struct{}), make(chan struct{})
 	hits := make(chan exchange.Record, 1)
 	l.Recorder.Before(func(r exchange.Record) {
 		if r.Seq < at {
@@ -202,6 +202,7 @@ func reallyKilled(t *testing.T, program string, at int, how dying) {
 			}
 			l.Recorder.Inject(&exchange.Fault{Kind: exchange.Reset, From: at + 1})
 			hits <- r
+			<-started
 			if err := victim.Process.Kill(); err != nil {
 				t.Error(err)
 			}
@@ -211,6 +212,7 @@ func reallyKilled(t *testing.T, program string, at int, how dying) {
 	if err := victim.Start(); err != nil {
 		t.Fatal(err)
 	}
+	close(started)
 	err := victim.Wait()
 	close(dead)
 	var hit exchange.Record
