@@ -180,9 +180,12 @@ func (p *Provider) putBack(ctx context.Context, l *link, c changes) *plan.Fault 
 				return p.explain(files, err)
 			}
 		case slices.Contains(c.created, index):
-			if err := p.emptyIndex(files); err != nil {
+			if err := p.writeList(files, nil); err != nil {
 				return p.explain(files, err)
 			}
+		}
+		if err := p.delist(files, c.created); err != nil {
+			return p.explain(files, err)
 		}
 		return p.explain(files, each(c.created, func(name string) error {
 			if name == index {
@@ -193,15 +196,41 @@ func (p *Provider) putBack(ctx context.Context, l *link, c changes) *plan.Fault 
 	})
 }
 
-// emptyIndex replaces the index by one that lists nothing.
-func (p *Provider) emptyIndex(files *sftp.Client) error {
+// delist takes files that are about to go out of the index, where they still stand
+// in it: an earlier rollback may have used up the index that was kept, and a listed
+// file that is missing keeps the server from starting.
+func (p *Provider) delist(files *sftp.Client, gone []string) error {
+	at := path.Join(p.settings.Directory, p.flavour.index)
+	if p.flavour.index == "" || len(gone) == 0 {
+		return nil
+	}
+	text, err := readFile(files, at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return stage("read "+at, err)
+	}
+	listed, err := p.flavour.parseIndex(p.settings.Directory, text)
+	if err != nil {
+		return nil //nolint:nilerr // somebody else's text: it is not rewritten
+	}
+	rest := slices.DeleteFunc(slices.Clone(listed), func(name string) bool { return slices.Contains(gone, name) })
+	if len(rest) == len(listed) {
+		return nil
+	}
+	return p.writeList(files, rest)
+}
+
+// writeList replaces the index by one that lists these files.
+func (p *Provider) writeList(files *sftp.Client, names []string) error {
 	token, f := p.random(8)
 	if f != nil {
 		return f
 	}
 	at := path.Join(p.settings.Directory, p.flavour.index)
 	temp := tempFor(at, token)
-	if err := p.write(files, &upload{temp: temp, content: p.flavour.renderIndex(p.settings.Directory, nil), old: previous{mode: modeNew}}); err != nil {
+	if err := p.write(files, &upload{temp: temp, content: p.flavour.renderIndex(p.settings.Directory, names), old: previous{mode: modeNew}}); err != nil {
 		return err
 	}
 	return stage("posix-rename", files.PosixRename(temp, at))
