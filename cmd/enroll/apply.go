@@ -328,7 +328,8 @@ func (s *session) moved(p *plan.Plan) map[string]*plan.Fault {
 	return out
 }
 
-// stateDir is where enroll keeps what outlives a run: journals and locks.
+// stateDir is where enroll keeps what outlives a run: journals, locks and
+// which logins were refused.
 func (a *app) stateDir() string {
 	if dir, ok := a.sys.lookupEnv("XDG_STATE_HOME"); ok && dir != "" {
 		return filepath.Join(dir, "enroll")

@@ -141,7 +141,7 @@ func (a *app) openDevice(ctx context.Context, device string) (*session, error) {
 	if s.site.BMC == nil {
 		return s, plan.NewFault(plan.CodeConfigInvalid, "site %s has no bmc block, which says how its BMCs are reached", s.site.Name)
 	}
-	s.bmc, err = bmc.New(*s.site.BMC, hostCredentials{vault: s.vault, scope: s.scope}, bmc.Options{Now: a.sys.now})
+	s.bmc, err = bmc.New(*s.site.BMC, hostCredentials{vault: s.vault, scope: s.scope}, bmc.Options{Now: a.sys.now, Refusals: a.refusals()})
 	return s, err
 }
 

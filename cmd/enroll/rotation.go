@@ -48,12 +48,12 @@ func (v *vault) renew(ref plan.SecretRef, value plan.Secret) {
 // Passwords gives what a device's BMC may take beside the host's credential.
 func (h hostCredentials) Passwords(ctx context.Context, device string) (bmc.Passwords, error) {
 	t := h.scope.Target(device)
-	p := bmc.Passwords{ReadOnly: h.vault.rotator() == nil}
+	p := bmc.Passwords{ReadOnly: h.vault.rotator() == nil, FactoryRef: t.Settings.BMCFactory, StagedRef: secrets.Staged(t.Settings.BMCPassword)}
 	var err error
 	if p.Factory, err = h.vault.optional(ctx, t.Settings.BMCFactory); err != nil || p.ReadOnly {
 		return p, err
 	}
-	p.Staged, err = h.vault.optional(ctx, secrets.Staged(t.Settings.BMCPassword))
+	p.Staged, err = h.vault.optional(ctx, p.StagedRef)
 	return p, err
 }
 

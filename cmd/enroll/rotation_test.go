@@ -29,6 +29,8 @@ type rotationSite struct {
 	bmc   *bmctest.BMC
 	scope *plan.Scope
 	now   time.Time
+	// refusals is what outlives a run; nil: a run of its own memory.
+	refusals *refusals
 }
 
 func newRotationSite(t *testing.T) *rotationSite {
@@ -61,7 +63,11 @@ func (s *rotationSite) run() (plan.Result, plan.Secret) {
 	backend := s.backend()
 	redactor := secrets.NewRedactor()
 	credentials := hostCredentials{vault: newVault(backend, redactor), scope: s.scope}
-	client, err := bmc.New(*s.scope.Site.BMC, credentials, bmc.Options{Now: func() time.Time { return s.now }, Rotation: credentials})
+	o := bmc.Options{Now: func() time.Time { return s.now }, Rotation: credentials}
+	if s.refusals != nil {
+		o.Refusals = s.refusals
+	}
+	client, err := bmc.New(*s.scope.Site.BMC, credentials, o)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	AtOnce int
 	// Rotation changes passwords in the vault; nil: none is ever changed.
 	Rotation Rotation
+	// Refusals outlive a run; nil: refused logins are remembered in this run only.
+	Refusals Refusals
 	// Monitoring gives the monitoring account; nil where no site has one.
 	Monitoring Monitoring
 	// IPMIPort is where BMCs take IPMI; default 623.

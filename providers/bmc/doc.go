@@ -9,7 +9,8 @@
 //
 // A BMC gets one request at a time and one session per process; the session is
 // deleted by Close on every way out. A refused credential is not tried again
-// in a run, so that no account is locked.
+// in a run, nor by the next ones while the BMC counts it, so that no account is
+// locked: see refusals.go.
 //
 // Types and words of gofish are used where its models can tell what is needed.
 // Requests are made here: gofish v0.20.0 keeps one context for all requests,

@@ -30,6 +30,7 @@ type family struct {
 	expands  bool
 	ntp      ntpRule
 	password passwordRule
+	lockout  lockoutRule
 	ipmi     ipmiRule
 	resets   bool // the BMC is restarted after its password was changed
 	syslog   syslogRule

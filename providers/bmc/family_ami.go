@@ -1,6 +1,10 @@
 package bmc
 
-import "github.com/enroll-dev/enroll/plan"
+import (
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+)
 
 // amiFamily is AMI MegaRAC SP-X, under whatever maker's name. It wants If-Match
 // with every PATCH, and takes a third time server and fails with it later.
@@ -12,5 +16,6 @@ func amiFamily() family {
 		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.AMI },
 		serials:  []string{"SerialNumber"}, anyMatch: true,
 		ntp: ntpRule{most: 2}, password: passwordRule{most: 20}, resets: true,
+		lockout: lockoutRule{after: 5, window: 10 * time.Minute},
 	}
 }

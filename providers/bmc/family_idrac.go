@@ -1,6 +1,10 @@
 package bmc
 
-import "github.com/enroll-dev/enroll/plan"
+import (
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+)
 
 const idracName = "idrac"
 
@@ -15,7 +19,7 @@ func idracFamily() family {
 		boot:     bootJob,
 		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.IDRAC },
 		serials:  []string{"SKU", "SerialNumber"}, attributes: true,
-		expands: true, ntp: ntpRule{most: 3}, password: passwordRule{most: 40}, resets: true, ipmi: ipmiRule{privilege: true}, syslog: idracSyslog(), security: idracSecurity(),
+		expands: true, ntp: ntpRule{most: 3}, password: passwordRule{most: 40}, resets: true, lockout: lockoutRule{after: 3, window: time.Minute, address: true}, ipmi: ipmiRule{privilege: true}, syslog: idracSyslog(), security: idracSecurity(),
 	}
 }
 

@@ -1,6 +1,10 @@
 package bmc
 
-import "github.com/enroll-dev/enroll/plan"
+import (
+	"time"
+
+	"github.com/enroll-dev/enroll/plan"
+)
 
 // xccFamily is Lenovo's XCC, XCC2 and XCC3. Some of their firmware answers 428 to
 // a PATCH without If-Match.
@@ -10,7 +14,7 @@ func xccFamily() family {
 		boot:     bootClasses,
 		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.XCC },
 		serials:  []string{"SerialNumber"}, anyMatch: true,
-		expands: true, ntp: ntpRule{most: 4}, password: passwordRule{least: 10, most: 32, classes: true}, resets: true, ipmi: ipmiRule{types: true}, syslog: xccSyslog(), security: xccSecurity(),
+		expands: true, ntp: ntpRule{most: 4}, password: passwordRule{least: 10, most: 32, classes: true}, resets: true, lockout: lockoutRule{after: 5, window: time.Hour}, ipmi: ipmiRule{types: true}, syslog: xccSyslog(), security: xccSecurity(),
 	}
 }
 

@@ -35,13 +35,14 @@ type world struct {
 	monitoring bmc.Monitoring
 	ipmiPort   int
 	vault      *testVault // nil: passwords are never changed
+	refusals   memory     // nil: none is remembered
 	// passwords overrides what the vault has for a device.
 	passwords map[string]string
 }
 
 func (w *world) Credential(_ context.Context, device string) (string, plan.Secret, error) {
 	if w.vault != nil {
-		return "root", plan.NewSecret(w.vault.stored, "1"), nil
+		return "root", plan.NewSecret(w.vault.stored, w.vault.version()), nil
 	}
 	if p, ok := w.passwords[device]; ok {
 		return "root", plan.NewSecret(p, "1"), nil
@@ -135,6 +136,9 @@ func (w *world) connect() {
 	o := bmc.Options{Now: w.now, DialContext: w.dial, Monitoring: w.monitoring, IPMIPort: w.ipmiPort}
 	if w.vault != nil {
 		o.Rotation = w.vault
+	}
+	if w.refusals != nil {
+		o.Refusals = w.refusals
 	}
 	c, err := bmc.New(*w.scope.Site.BMC, w, o)
 	if err != nil {

@@ -194,15 +194,12 @@ func (w *walk) enter(ctx context.Context) *plan.Fault {
 	if fault != nil {
 		return fault
 	}
-	if fault := k.session(ctx, root); fault != nil {
-		return fault
-	}
 	if k.family.name == "" {
 		if f, sure := familyOf(root); sure {
 			k.family = f
 		}
 	}
-	return nil
+	return k.session(ctx, root)
 }
 
 // ask makes the next request of the queue, the most wanted first.

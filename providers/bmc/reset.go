@@ -160,6 +160,7 @@ func (k *conn) restart(ctx context.Context, now time.Time) plan.Result {
 		return plan.Failed(fault)
 	}
 	k.tree = nil // whoever answers next has to prove that it is the same machine
+	k.starting = true
 	return plan.Wait(restartPause/3, "the BMC was told to restart ("+kind+")", plan.Memo{memoRestart: now.Format(time.RFC3339Nano)})
 }
 

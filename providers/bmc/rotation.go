@@ -23,9 +23,11 @@ type Rotation interface {
 // Passwords are what a BMC may take beside the host's credential; zero where the
 // vault has none.
 type Passwords struct {
-	Staged   plan.Secret // of a rotation that was not finished
-	Factory  plan.Secret // the one that the maker set
-	ReadOnly bool        // the vault cannot be written: the BMC is given the current one
+	Staged  plan.Secret // of a rotation that was not finished
+	Factory plan.Secret // the one that the maker set
+	// Where they stand.
+	StagedRef, FactoryRef plan.SecretRef
+	ReadOnly              bool // the vault cannot be written: the BMC is given the current one
 }
 
 // candidate is one of the passwords that a BMC may have.
@@ -59,7 +61,15 @@ func (k *conn) another(ctx context.Context) (taken, left bool) {
 		if secret.Reveal() == "" || k.tried[c] {
 			continue
 		}
-		if k.refusals >= triesAtOnce {
+		h := k.refusedBefore(c, secret)
+		switch {
+		case h != nil && h.same:
+			k.tried[c] = true
+			k.refusals++ // it may have been just now
+			continue
+		case h != nil && h.until.After(k.client.opt.Now().Add(tryPause)):
+			return false, false // no pause of this run is long enough
+		case h != nil, k.refusals >= triesAtOnce:
 			return false, true
 		}
 		k.turnTo(c, secret)

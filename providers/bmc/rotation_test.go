@@ -28,6 +28,15 @@ type testVault struct {
 	// breakAt is the write that fails, from 1; after it was done where lost is set.
 	breakAt int
 	lost    bool
+	// unversioned: as of a vault that has no versions.
+	unversioned bool
+}
+
+func (v *testVault) version() string {
+	if v.unversioned {
+		return ""
+	}
+	return strconv.Itoa(v.writes + 1)
 }
 
 func (v *testVault) Passwords(context.Context, string) (p bmc.Passwords, err error) {
@@ -35,9 +44,10 @@ func (v *testVault) Passwords(context.Context, string) (p bmc.Passwords, err err
 		if s == "" {
 			return plan.Secret{}
 		}
-		return plan.NewSecret(s, "1")
+		return plan.NewSecret(s, v.version())
 	}
-	return bmc.Passwords{Staged: secret(v.staged), Factory: secret(v.factory), ReadOnly: v.readOnly}, nil
+	ref := func(field string) plan.SecretRef { return plan.SecretRef{Item: "bmc", Field: field} }
+	return bmc.Passwords{StagedRef: ref("staged"), FactoryRef: ref("factory"), Staged: secret(v.staged), Factory: secret(v.factory), ReadOnly: v.readOnly}, nil
 }
 
 func (v *testVault) write(do func()) error {
@@ -82,6 +92,7 @@ func fresh(t *testing.T, vendor string, change ...func(*bmctest.Machine)) *world
 	}
 	w := newBubble(t, m)
 	w.vault = &testVault{stored: storedPassword, factory: factoryPassword}
+	w.refusals = memory{}
 	w.connect()
 	return w
 }

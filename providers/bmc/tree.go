@@ -81,6 +81,9 @@ func (k *conn) proveOnce(ctx context.Context, t *plan.Target) *plan.Fault {
 		return fault
 	}
 	k.tree, k.family = found, found.family
+	if k.login.basic {
+		k.forget()
+	}
 	return nil
 }
 
