@@ -126,7 +126,7 @@ func disturbed(t *testing.T, f family, want undisturbed, mishap *exchange.Fault)
 	if s := e.secrets(first.text); s != "" {
 		t.Error(s)
 	}
-	e.clock.pass(20 * time.Minute)
+	e.clock.pass(61 * time.Minute) // a password that a BMC refused is not tried again in the first hour
 	second := e.apply("gpu-001")
 	if second.code != exitDone {
 		t.Fatalf("the next run: exit %d\n%s", second.code, second.text)
