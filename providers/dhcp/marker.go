@@ -119,8 +119,24 @@ func (p *Provider) keep(files *sftp.Client, at string) error {
 	if err := gone(files.Remove(kept)); err != nil {
 		return stage("remove "+kept, err)
 	}
+	return p.twin(files, at, kept)
+}
+
+// keepAgain keeps a file that the marker lists already, where nothing is kept for
+// it any more: a run that ended while it tidied up had proved what stands there.
+func (p *Provider) keepAgain(files *sftp.Client, at string) error {
+	kept := path.Join(path.Dir(at), keptName(path.Base(at)))
+	_, err := files.Lstat(kept)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return stage("look at "+kept, err)
+	}
+	return p.twin(files, at, kept)
+}
+
+// twin lets the content of a file stand under another name, which is free, too.
+func (p *Provider) twin(files *sftp.Client, at, other string) error {
 	if _, ok := files.HasExtension("hardlink@openssh.com"); ok {
-		err := files.Link(at, kept)
+		err := files.Link(at, other)
 		if err == nil || transport(err) {
 			return err
 		}
@@ -130,7 +146,26 @@ func (p *Provider) keep(files *sftp.Client, at string) error {
 	if err != nil {
 		return stage("read "+at, err)
 	}
-	return p.write(files, &upload{temp: kept, content: text, old: previous{mode: modeNew}})
+	return p.write(files, &upload{temp: other, content: text, old: previous{mode: modeNew}})
+}
+
+// reinstate lets the kept content of a file stand under its name again. It stays
+// kept: until the service is proved, somebody may have to put it back once more.
+func (p *Provider) reinstate(files *sftp.Client, name string) error {
+	at := path.Join(p.settings.Directory, name)
+	token, f := p.random(8)
+	if f != nil {
+		return f
+	}
+	temp := tempFor(at, token)
+	if err := p.twin(files, path.Join(p.settings.Directory, keptName(name)), temp); err != nil {
+		return gone(err)
+	}
+	if err := files.PosixRename(temp, at); err != nil {
+		return stage("posix-rename to "+at, err)
+	}
+	// A rename between two names of one file leaves both.
+	return stage("remove "+temp, gone(files.Remove(temp)))
 }
 
 // settle removes the marker that was seen before the service was told, and what
@@ -159,10 +194,6 @@ func (p *Provider) settle(ctx context.Context, l *link, seen, now string) (newer
 // there. It says what it restored.
 func (p *Provider) putBack(ctx context.Context, l *link, c changes) *plan.Fault {
 	index := p.flavour.index
-	restore := func(files *sftp.Client, name string) error {
-		at := path.Join(p.settings.Directory, name)
-		return gone(stage("posix-rename to "+at, files.PosixRename(path.Join(p.settings.Directory, keptName(name)), at)))
-	}
 	return p.transfer(ctx, l, "putting back the former files", func(files *sftp.Client) error {
 		var others []string
 		for _, name := range c.replaced {
@@ -170,22 +201,19 @@ func (p *Provider) putBack(ctx context.Context, l *link, c changes) *plan.Fault 
 				others = append(others, name)
 			}
 		}
-		if err := each(others, func(name string) error { return restore(files, name) }); err != nil {
+		if err := each(others, func(name string) error { return p.reinstate(files, name) }); err != nil {
 			return p.explain(files, err)
 		}
 		switch {
 		case index == "":
 		case slices.Contains(c.replaced, index):
-			if err := restore(files, index); err != nil {
+			if err := p.reinstate(files, index); err != nil {
 				return p.explain(files, err)
 			}
 		case slices.Contains(c.created, index):
-			if err := p.writeList(files, nil); err != nil {
+			if err := p.emptyIndex(files); err != nil {
 				return p.explain(files, err)
 			}
-		}
-		if err := p.delist(files, c.created); err != nil {
-			return p.explain(files, err)
 		}
 		return p.explain(files, each(c.created, func(name string) error {
 			if name == index {
@@ -196,41 +224,15 @@ func (p *Provider) putBack(ctx context.Context, l *link, c changes) *plan.Fault 
 	})
 }
 
-// delist takes files that are about to go out of the index, where they still stand
-// in it: an earlier rollback may have used up the index that was kept, and a listed
-// file that is missing keeps the server from starting.
-func (p *Provider) delist(files *sftp.Client, gone []string) error {
-	at := path.Join(p.settings.Directory, p.flavour.index)
-	if p.flavour.index == "" || len(gone) == 0 {
-		return nil
-	}
-	text, err := readFile(files, at)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return stage("read "+at, err)
-	}
-	listed, err := p.flavour.parseIndex(p.settings.Directory, text)
-	if err != nil {
-		return nil //nolint:nilerr // somebody else's text: it is not rewritten
-	}
-	rest := slices.DeleteFunc(slices.Clone(listed), func(name string) bool { return slices.Contains(gone, name) })
-	if len(rest) == len(listed) {
-		return nil
-	}
-	return p.writeList(files, rest)
-}
-
-// writeList replaces the index by one that lists these files.
-func (p *Provider) writeList(files *sftp.Client, names []string) error {
+// emptyIndex replaces the index by one that lists nothing.
+func (p *Provider) emptyIndex(files *sftp.Client) error {
 	token, f := p.random(8)
 	if f != nil {
 		return f
 	}
 	at := path.Join(p.settings.Directory, p.flavour.index)
 	temp := tempFor(at, token)
-	if err := p.write(files, &upload{temp: temp, content: p.flavour.renderIndex(p.settings.Directory, names), old: previous{mode: modeNew}}); err != nil {
+	if err := p.write(files, &upload{temp: temp, content: p.flavour.renderIndex(p.settings.Directory, nil), old: previous{mode: modeNew}}); err != nil {
 		return err
 	}
 	return stage("posix-rename", files.PosixRename(temp, at))

@@ -115,6 +115,11 @@ func (p *Provider) prepare(ctx context.Context, l *link, temps []*upload, had, m
 		for _, name := range c.replaced[len(had.replaced):] {
 			work = append(work, func() error { return p.explain(files, p.keep(files, path.Join(p.settings.Directory, name))) })
 		}
+		for _, name := range more.replaced {
+			if slices.Contains(had.replaced, name) {
+				work = append(work, func() error { return p.explain(files, p.keepAgain(files, path.Join(p.settings.Directory, name))) })
+			}
+		}
 		// The marker gets its name when all that it promises is there.
 		if err := together(work...); err != nil {
 			return err
