@@ -10,20 +10,25 @@ func ipmiLANFacet() facet {
 	return facet{kind: ipmiLANKind(), read: readIPMILAN, set: setIPMILAN}
 }
 
-// ipmiLANKind switches IPMI over LAN on, for monitoring and where Ironic speaks
-// IPMI.
+// ipmiLANKind switches IPMI over LAN on, for monitoring and where Ironic speaks IPMI
+// from the start.
 func ipmiLANKind() plan.Kind {
 	return plan.Kind{
 		Name: "bmc.ipmi_lan", Phase: plan.PhaseBMC,
-		Doc: "IPMI over LAN is on, where a monitoring account is kept or Ironic's driver is ipmi.",
+		Doc: "IPMI over LAN is on, where a monitoring account is kept or NetBox has the driver ipmi.",
 		Want: func(t *plan.Target) []plan.Resource {
-			if !configured(t) || t.Site.BMC.Monitoring.IsZero() {
+			ironic := t.Intent.Ironic.Driver == "ipmi"
+			if !configured(t) || t.Site.BMC.Monitoring.IsZero() && !ironic {
 				return nil
+			}
+			from := from(t.Site.Set["bmc.monitoring"])
+			if ironic {
+				from = append(from, t.Intent.URL)
 			}
 			return []plan.Resource{{
 				Address: t.Address("bmc", "ipmi_lan", ""),
 				Want:    plan.Obj(map[string]plan.Value{"ProtocolEnabled": plan.Bool(true)}),
-				From:    from(t.Site.Set["bmc.monitoring"]),
+				From:    from,
 			}}
 		},
 		Decide: observeUnsupported,

@@ -224,3 +224,31 @@ func TestIPMIUserMissing(t *testing.T) {
 		w.close()
 	})
 }
+
+// IPMI over LAN is switched on where Ironic speaks IPMI, without a monitoring
+// account, and nowhere else.
+func TestIPMILANForIronic(t *testing.T) {
+	for _, vendor := range makers {
+		t.Run(vendor, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newBubble(t, machine(vendor))
+				if p := w.build(w.read()); stepOf(p, "ipmi_lan") != nil {
+					t.Error("nobody speaks IPMI, and it is switched on")
+				}
+				w.scope.Targets[0].Intent.Ironic.Driver = "ipmi"
+				p := w.build(w.read())
+				s := stepOf(p, "ipmi_lan")
+				if s == nil || stepOf(p, "ipmi_user") != nil || !slices.Contains(s.From, w.scope.Targets[0].Intent.URL) {
+					t.Fatalf("%s %+v", steps(p), s)
+				}
+				if f := w.converged("ipmi_lan"); f != nil {
+					t.Fatal(faultText(f))
+				}
+				if p := w.build(w.read()); stepOf(p, "ipmi_lan") != nil {
+					t.Error("it is not on")
+				}
+				w.close()
+			})
+		})
+	}
+}
