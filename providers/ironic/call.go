@@ -165,7 +165,8 @@ func (s *service) refusal(method, path string, status int, text string) *plan.Fa
 		return plan.NewFault(plan.CodeIronicLocked, "ironic %s refused %s: the node is locked", s.settings.Name, request)
 	case status == http.StatusConflict && (strings.Contains(text, "already exists") || strings.Contains(text, "already associated")):
 		return plan.NewFault(plan.CodeIronicConflict, "ironic %s refused %s: %s", s.settings.Name, request, cut(text))
-	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout, status == http.StatusTooManyRequests:
+	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout, status == http.StatusTooManyRequests,
+		status == http.StatusRequestTimeout: // Ironic's own server, when it is too busy to read a request in time
 		return plan.NewFault(plan.CodeIronicUnreachable, "ironic %s is not available (%d) for %s", s.settings.Name, status, request)
 	case text == "":
 		return plan.NewFault(plan.CodeIronicProtocol, "ironic %s answered %s with %d and no reason", s.settings.Name, request, status)

@@ -29,6 +29,7 @@ func TestFaultAtEachExchange(t *testing.T) {
 		{"401", exchange.Fault{Kind: exchange.Status, Status: 401, Body: `{"error": {"code": 401, "title": "Unauthorized", "message": "The request you have made requires authentication."}}`}, []plan.Code{plan.CodeIronicDenied}},
 		{"409 locked", exchange.Fault{Kind: exchange.Status, Status: 409, Body: lockedBody}, []plan.Code{plan.CodeIronicLocked}},
 		{"503", exchange.Fault{Kind: exchange.Status, Status: 503}, []plan.Code{plan.CodeIronicUnreachable}},
+		{"408", exchange.Fault{Kind: exchange.Status, Status: 408}, []plan.Code{plan.CodeIronicUnreachable}},
 	}
 	// How many exchanges an undisturbed run has.
 	l := newLab(t, 1)
