@@ -216,26 +216,38 @@ func (l *realLab) device(t *testing.T, name string) map[string]any {
 
 func id(o map[string]any) string { return strconv.Itoa(int(o["id"].(float64))) }
 
-// reset makes a device one that is racked and recorded and nothing else.
-func (l *realLab) reset(t *testing.T, name string) {
+// reset makes devices those that are racked and recorded and nothing else.
+func (l *realLab) reset(t *testing.T, names ...string) {
 	t.Helper()
-	if status, node := l.ironic(t, http.MethodGet, "nodes/"+name, nil); status == http.StatusOK {
-		if node["instance_uuid"] != nil {
-			l.ironicPatch(t, name, map[string]any{"op": "remove", "path": "/instance_uuid"})
-		}
-		for range 60 { // a transition that a killed run left is waited for
-			status, _ = l.ironic(t, http.MethodDelete, "nodes/"+name, nil)
-			if status == http.StatusNoContent {
-				break
-			}
-			time.Sleep(time.Second)
-		}
-		if status != http.StatusNoContent {
-			t.Fatalf("node %s cannot be deleted: %d", name, status)
-		}
+	remove := "cd " + l.get("DHCP_DIRECTORY") + " && rm -f .enroll-* .*.enroll-*"
+	for _, name := range names {
+		l.deleteNode(t, name)
+		remove += " " + name + "-bmc"
+		l.netbox(t, http.MethodPatch, "dcim/devices/"+id(l.device(t, name))+"/", map[string]any{"status": "staged", "tags": []any{}})
 	}
-	l.shell(t, "cd "+l.get("DHCP_DIRECTORY")+" && rm -f "+name+"-bmc .enroll-* .*.enroll-*")
-	l.netbox(t, http.MethodPatch, "dcim/devices/"+id(l.device(t, name))+"/", map[string]any{"status": "staged", "tags": []any{}})
+	l.shell(t, remove) // one session for all: sshd refuses who logs in too often
+}
+
+// deleteNode deletes a device's node, whatever a killed run left it at.
+func (l *realLab) deleteNode(t *testing.T, name string) {
+	t.Helper()
+	status, node := l.ironic(t, http.MethodGet, "nodes/"+name, nil)
+	if status == http.StatusNotFound {
+		return
+	}
+	if node["instance_uuid"] != nil {
+		l.ironicPatch(t, name, map[string]any{"op": "remove", "path": "/instance_uuid"})
+	}
+	// Outside of maintenance Ironic keeps a node that waits, or failed, in inspection.
+	// What holds the node's lock is waited for.
+	for range 120 {
+		l.ironic(t, http.MethodPut, "nodes/"+name+"/maintenance", map[string]any{})
+		if status, _ = l.ironic(t, http.MethodDelete, "nodes/"+name, nil); status == http.StatusNoContent || status == http.StatusNotFound {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	t.Fatalf("node %s cannot be deleted: %d", name, status)
 }
 
 func (l *realLab) ironicPatch(t *testing.T, name string, ops ...map[string]any) {
