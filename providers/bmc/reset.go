@@ -23,7 +23,7 @@ func resetFacet() facet {
 func resetKind() plan.Kind {
 	return plan.Kind{
 		Name: "bmc.reset", Phase: plan.PhaseBMC, Second: true,
-		Doc: "The BMC is restarted when the operator asks for it, and after its password was changed on iDRAC, XCC and AMI.",
+		Doc: "The BMC is restarted when the operator asks for it, and after its password was changed on iDRAC, XCC and AMI. A run that is killed between the two leaves the restart to --force-bmc-restart: no BMC shows that it is due.",
 		Want: func(t *plan.Target) []plan.Resource {
 			if !configured(t) {
 				return nil
