@@ -486,7 +486,8 @@ func TestUnreadIsUnread(t *testing.T) {
 		sources += string(raw)
 	}
 	for path := range unreadMembers(t) {
-		if last := path[strings.LastIndexByte(path, '.')+1:]; strings.Contains(sources, `"`+last+`"`) {
+		member := strings.TrimSuffix(path, "@odata.count") // which has a dot of its own
+		if last := path[strings.LastIndexByte(member, '.')+1:]; strings.Contains(sources, `"`+last+`"`) {
 			t.Errorf("the provider reads %s: let the simulators have it", path)
 		}
 	}
