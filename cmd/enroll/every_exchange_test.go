@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,22 +10,8 @@ import (
 
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/exchange"
+	"github.com/enroll-dev/enroll/providers/exchange/sweep"
 )
-
-// everyNth is how much of a sweep is tried: one point in so many. The whole sweep
-// is ENROLL_TEST_EVERY=1; it takes hours.
-func everyNth(t testing.TB, usual int) int {
-	t.Helper()
-	set := os.Getenv("ENROLL_TEST_EVERY")
-	if set == "" {
-		return usual
-	}
-	n, err := strconv.Atoi(set)
-	if err != nil || n < 1 {
-		t.Fatalf("ENROLL_TEST_EVERY wants a number from 1, not %q", set)
-	}
-	return n
-}
 
 // mishaps are what can go wrong at an exchange, by name. The last one is what
 // makes a client send twice: the write lands and the answer is lost.
@@ -68,13 +53,12 @@ func enrolled(t *testing.T, f family) undisturbed {
 // world as one that nothing happened to, and no host was rebooted, inspected or
 // cleaned once more than it had to be.
 func TestAFaultAtEveryExchange(t *testing.T) {
-	every := everyNth(t, 1511)
 	for _, f := range families() {
 		t.Run(f.vendor, func(t *testing.T) {
 			t.Parallel()
 			want := enrolled(t, f)
 			all := mishaps()
-			for point := len(f.vendor) % every; point < want.exchanges*len(all); point += every {
+			for point := range sweep.Points(t, want.exchanges*len(all), 1511) {
 				at, mishap := point/len(all)+1, all[point%len(all)]
 				mishap.At = at
 				t.Run(fmt.Sprintf("%s at %d", nameOf(mishap), at), func(t *testing.T) {

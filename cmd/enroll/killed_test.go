@@ -11,6 +11,7 @@ import (
 
 	"github.com/enroll-dev/enroll/plan/apply"
 	"github.com/enroll-dev/enroll/providers/exchange"
+	"github.com/enroll-dev/enroll/providers/exchange/sweep"
 )
 
 // dying is how a process dies at an exchange, as its systems see it.
@@ -29,12 +30,11 @@ const (
 // before an exchange finds what was written until then, one after it finds that
 // the answer was not written.
 func TestAKillAtEveryExchange(t *testing.T) {
-	every := everyNth(t, 701)
 	for _, f := range families() {
 		t.Run(f.vendor, func(t *testing.T) {
 			t.Parallel()
 			want := enrolled(t, f)
-			for point := len(f.vendor) % every; point < want.exchanges*4; point += every {
+			for point := range sweep.Points(t, want.exchanges*4, 701) {
 				at, how, file := point/4+1, []dying{beforeIt, afterIt}[point%2], point%4 > 1
 				name := fmt.Sprintf("%s %d", how, at)
 				if file {
@@ -159,7 +159,6 @@ func litterless(world string) string {
 // Processes that are really killed, at an exchange that is chosen by its number:
 // the journal is the one that they left on the disk. The next run is a process too.
 func TestRealKills(t *testing.T) {
-	every := everyNth(t, 1000) // ENROLL_TEST_EVERY=1 is 312 kills
 	program := filepath.Join(t.TempDir(), "enroll")
 	self, err := os.Executable()
 	if err != nil {
@@ -168,13 +167,12 @@ func TestRealKills(t *testing.T) {
 	if err := os.Symlink(self, program); err != nil { // TestMain is the program under this name
 		t.Fatal(err)
 	}
-	for at := 35; at <= 190; at += every {
-		for _, how := range []dying{beforeIt, afterIt} {
-			t.Run(fmt.Sprintf("%s %d", how, at), func(t *testing.T) {
-				t.Parallel()
-				reallyKilled(t, program, at, how)
-			})
-		}
+	for point := range sweep.Points(t, 312, 156) {
+		at, how := 35+point/2, []dying{beforeIt, afterIt}[point%2]
+		t.Run(fmt.Sprintf("%s %d", how, at), func(t *testing.T) {
+			t.Parallel()
+			reallyKilled(t, program, at, how)
+		})
 	}
 }
 
@@ -219,7 +217,10 @@ func reallyKilled(t *testing.T, program string, at int, how dying) {
 	select {
 	case hit = <-hits:
 	default:
-		t.Fatalf("it came to its end before exchange %d: %v", at, err)
+		if err != nil {
+			t.Fatalf("it ended before exchange %d: %v", at, err)
+		}
+		t.Skipf("done before exchange %d: how often a run asks again is a matter of its machine's speed", at)
 	}
 	if victim.ProcessState.ExitCode() != -1 {
 		t.Fatalf("it was not killed: %v", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/enroll-dev/enroll/cmd/enroll/lab"
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/exchange"
+	"github.com/enroll-dev/enroll/providers/exchange/sweep"
 	"github.com/enroll-dev/enroll/providers/netbox/netboxtest"
 )
 
@@ -91,11 +92,10 @@ func others() []other {
 // What the plan does not cover stays as they left it; after a claim, or when the
 // node is gone, no more is written than what was on its way.
 func TestOtherPeople(t *testing.T) {
-	every := everyNth(t, 409)
 	f := families()[0]
 	want := enrolled(t, f)
 	all := others()
-	for point := 3; point < want.exchanges*len(all); point += every {
+	for point := range sweep.Points(t, want.exchanges*len(all), 409) {
 		at, o := point/len(all)+1, all[point%len(all)]
 		t.Run(fmt.Sprintf("%s at %d", o.name, at), func(t *testing.T) {
 			t.Parallel()

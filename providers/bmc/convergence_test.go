@@ -3,8 +3,6 @@ package bmc_test
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +11,7 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
 	"github.com/enroll-dev/enroll/providers/exchange"
+	"github.com/enroll-dev/enroll/providers/exchange/sweep"
 )
 
 // freshMachine is one whose every setting differs from what its site wants.
@@ -91,21 +90,6 @@ func (w *world) visit(c *clock, s *plan.Step) *plan.Fault {
 	return nil
 }
 
-// everyNth is how much of a sweep is tried: one point in so many. ENROLL_TEST_EVERY=1
-// is all of it.
-func everyNth(t testing.TB, usual int) int {
-	t.Helper()
-	set := os.Getenv("ENROLL_TEST_EVERY")
-	if set == "" {
-		return usual
-	}
-	n, err := strconv.Atoi(set)
-	if err != nil || n < 1 {
-		t.Fatalf("ENROLL_TEST_EVERY wants a number from 1, not %q", set)
-	}
-	return n
-}
-
 // newCertificate is a hit that is no fault of an exchange: somebody restarts the
 // BMC, which makes itself a certificate.
 const newCertificate exchange.Kind = "new certificate"
@@ -127,7 +111,6 @@ func hits() []exchange.Fault {
 // the host was reset no more than it had to be.
 func TestFaultsWhileConverging(t *testing.T) {
 	t.Parallel()
-	every := everyNth(t, 199) // no divisor of it is one of the number of hits: each hits everywhere
 	for _, vendor := range makers {
 		t.Run(vendor, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +124,7 @@ func TestFaultsWhileConverging(t *testing.T) {
 				total, resets = len(w.fleet.Recorder().Records()), w.bmcs[0].Resets()
 			})
 			all := hits()
-			for point := len(vendor) % every; point < total*len(all); point += every {
+			for point := range sweep.Points(t, total*len(all), 199) { // 199 is prime: in time each hits everywhere
 				hit := all[point%len(all)]
 				hit.At = point/len(all) + 1
 				t.Run(fmt.Sprintf("%d %s %d", hit.At, hit.Kind, hit.Status), func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
 	"github.com/enroll-dev/enroll/providers/exchange"
+	"github.com/enroll-dev/enroll/providers/exchange/sweep"
 )
 
 const (
@@ -129,37 +130,36 @@ func TestIPMIUser(t *testing.T) {
 
 // Killed at each exchange, the next run makes one account of it.
 func TestIPMIUserKilled(t *testing.T) {
-	every, point := everyNth(t, 5), 0
+	kinds := []exchange.Kind{exchange.LostReply, exchange.Reset}
 	for _, vendor := range makers {
-		var total int
-		synctest.Test(t, func(t *testing.T) {
-			w := monitoredWorld(t, vendor)
-			_ = w.converged("ipmi_user", "ipmi_lan")
-			w.close()
-			total = len(w.fleet.Recorder().Records())
-		})
-		for at := 1; at <= total; at++ {
-			if point++; point%every != 0 {
-				continue
-			}
-			kind := []exchange.Kind{exchange.LostReply, exchange.Reset}[point/every%2]
-			t.Run(vendor+" "+strconv.Itoa(at)+" "+string(kind), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					w := monitoredWorld(t, vendor)
-					w.fleet.Recorder().Inject(&exchange.Fault{Kind: kind, At: at})
-					_ = w.converged("ipmi_user", "ipmi_lan")
-					_ = w.client.Close(context.Background())
-					time.Sleep(40 * time.Minute)
-					w.connect()
-					if f := w.converged("ipmi_user", "ipmi_lan"); f != nil {
-						t.Error(faultText(f))
-					}
-					w.hasMonitor()
-					w.close()
-				})
+		t.Run(vendor, func(t *testing.T) {
+			var total int
+			synctest.Test(t, func(t *testing.T) {
+				w := monitoredWorld(t, vendor)
+				_ = w.converged("ipmi_user", "ipmi_lan")
+				w.close()
+				total = len(w.fleet.Recorder().Records())
 			})
-		}
+			for point := range sweep.Points(t, total*len(kinds), 11) {
+				at, kind := point/len(kinds)+1, kinds[point%len(kinds)]
+				t.Run(strconv.Itoa(at)+" "+string(kind), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						w := monitoredWorld(t, vendor)
+						w.fleet.Recorder().Inject(&exchange.Fault{Kind: kind, At: at})
+						_ = w.converged("ipmi_user", "ipmi_lan")
+						_ = w.client.Close(context.Background())
+						time.Sleep(40 * time.Minute)
+						w.connect()
+						if f := w.converged("ipmi_user", "ipmi_lan"); f != nil {
+							t.Error(faultText(f))
+						}
+						w.hasMonitor()
+						w.close()
+					})
+				})
+			}
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/enroll-dev/enroll/providers/bmc"
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
 	"github.com/enroll-dev/enroll/providers/exchange"
+	"github.com/enroll-dev/enroll/providers/exchange/sweep"
 )
 
 const (
@@ -231,22 +232,20 @@ func TestRotate(t *testing.T) {
 
 // Wherever a run is killed, the next ones come to the end, and no account is locked.
 func TestRotateKilled(t *testing.T) {
-	every, point := everyNth(t, 7), 0
+	kinds := []exchange.Kind{exchange.Reset, exchange.LostReply}
 	for _, vendor := range rotating {
 		for name, demand := range map[string]func(*bmctest.Machine){"factory": func(*bmctest.Machine) {}, "demanded": demanded} {
-			var total int
-			synctest.Test(t, func(t *testing.T) {
-				w := fresh(t, vendor, demand)
-				w.rotate()
-				w.close()
-				total = len(w.fleet.Recorder().Records())
-			})
-			for at := 1; at <= total; at++ {
-				for _, kind := range []exchange.Kind{exchange.Reset, exchange.LostReply} {
-					if point++; point%every != 0 {
-						continue
-					}
-					t.Run(vendor+" "+name+" "+strconv.Itoa(at)+" "+string(kind), func(t *testing.T) {
+			t.Run(vendor+" "+name, func(t *testing.T) {
+				var total int
+				synctest.Test(t, func(t *testing.T) {
+					w := fresh(t, vendor, demand)
+					w.rotate()
+					w.close()
+					total = len(w.fleet.Recorder().Records())
+				})
+				for point := range sweep.Points(t, total*len(kinds), 7) {
+					at, kind := point/len(kinds)+1, kinds[point%len(kinds)]
+					t.Run(strconv.Itoa(at)+" "+string(kind), func(t *testing.T) {
 						t.Parallel()
 						synctest.Test(t, func(t *testing.T) {
 							w := fresh(t, vendor, demand)
@@ -256,7 +255,7 @@ func TestRotateKilled(t *testing.T) {
 						})
 					})
 				}
-			}
+			})
 		}
 	}
 }

@@ -3,11 +3,8 @@ package dhcp_test
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
-	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -15,6 +12,7 @@ import (
 	"github.com/enroll-dev/enroll/providers/dhcp"
 	"github.com/enroll-dev/enroll/providers/dhcp/dhcptest"
 	"github.com/enroll-dev/enroll/providers/exchange"
+	"github.com/enroll-dev/enroll/providers/exchange/sweep"
 )
 
 var services = []string{"dnsmasq", "kea", "isc"}
@@ -77,7 +75,7 @@ func TestEveryExchange(t *testing.T) {
 				t.Run(service+"/"+starts[start].name+"/"+string(kind), func(t *testing.T) {
 					t.Parallel()
 					unseen := 0
-					ks := thinned(t, n)
+					ks := disturbable(t, n)
 					for _, k := range ks {
 						if t.Failed() {
 							break
@@ -114,26 +112,17 @@ func TestEveryExchange(t *testing.T) {
 	}
 }
 
-// thinned gives the exchanges at which a run of n is broken: one in six, and one in
-// 24 under the race detector, which makes each ten times as long; each test has
-// its own. ENROLL_TEST_EVERY=1 is all of them.
-func thinned(t *testing.T, n int) []int {
+// disturbable gives the exchanges, from 1, at which a run of n of them is broken: one
+// in six, and one in 24 under the race detector, which makes each ten times as long.
+func disturbable(t *testing.T, n int) []int {
 	t.Helper()
 	step := 6
 	if raceDetector {
 		step = 24
 	}
-	if set := os.Getenv("ENROLL_TEST_EVERY"); set != "" {
-		var err error
-		if step, err = strconv.Atoi(set); err != nil || step < 1 {
-			t.Fatalf("ENROLL_TEST_EVERY wants a number from 1, not %q", set)
-		}
-	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(t.Name())) // a hash takes everything
 	var out []int
-	for k := 1 + int(h.Sum32()%uint32(step)); k <= n; k += step {
-		out = append(out, k)
+	for point := range sweep.Points(t, n, step) {
+		out = append(out, point+1)
 	}
 	return out
 }

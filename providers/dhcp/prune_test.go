@@ -196,7 +196,7 @@ func TestPruneEveryExchange(t *testing.T) {
 		for _, kind := range []exchange.Kind{exchange.Reset, exchange.LostReply, exchange.Status, exchange.HalfBody, exchange.Garbage, exchange.Stall} {
 			t.Run(service+"/"+string(kind), func(t *testing.T) {
 				t.Parallel()
-				for _, k := range thinned(t, n) {
+				for _, k := range disturbable(t, n) {
 					s := arrangePrune(t, service)
 					s.srv.Recorder().Inject(&exchange.Fault{Kind: kind, At: k, Times: 1, Status: 4, Body: "Failure"})
 					f := s.converge(s.p)
