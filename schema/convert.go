@@ -276,3 +276,18 @@ func (r *reporter) checkNeeds(b *rawBlock, s *plan.Site) {
 			need.block, strings.Join(on, " and "), verb, blockExample(b.spec.named(need.block)[0]), strings.Join(on, " = false and "))
 	}
 }
+
+// get reads an attribute of a block: what is written, else the table's default,
+// else the zero value. It panics for a name that the table does not have.
+func get[T string | bool | int | time.Duration | [2]time.Duration | []string | map[string]any | plan.SecretRef](b *rawBlock, name string) T {
+	if a := b.attr(name); a != nil {
+		v, _ := a.value.(T) // not set: it was reported, and the File will not exist
+		return v
+	}
+	spec := b.spec.attribute(name)
+	if spec == nil {
+		panic("schema: the table has no attribute " + b.spec.name + "." + name)
+	}
+	v, _ := spec.defaultValue().(T)
+	return v
+}

@@ -1,5 +1,11 @@
 package schema
 
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
 // valueType is what an attribute takes, in the words of the reference page.
 type valueType string
 
@@ -142,4 +148,25 @@ func (b *block) walkAttributes(visit func(*block, *attribute)) {
 	for _, child := range b.blocks {
 		child.walkAttributes(visit)
 	}
+}
+
+// defaultValue is the fallback in Go; a test keeps them readable.
+func (a *attribute) defaultValue() any {
+	if a.fallback == "" {
+		return nil
+	}
+	switch a.typ {
+	case boolType:
+		return a.fallback == "true"
+	case intType:
+		n, _ := strconv.Atoi(a.fallback)
+		return n
+	case durationType:
+		return bound(a.fallback)
+	case durationPairType:
+		first, second, _ := strings.Cut(a.fallback, ", ")
+		return [2]time.Duration{bound(first), bound(second)}
+	case textType, secretType, textListType, scalarMapType, constraintType, anyType, conditionType:
+	}
+	return a.fallback
 }
