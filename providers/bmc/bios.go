@@ -21,13 +21,18 @@ type biosRule struct {
 	// settings object holds nothing but what is pending. Others keep a full copy.
 	jobs bool
 	// fallback is the last part of the settings object's path where the BIOS does
-	// not name it.
+	// not name it; "" where only one that is named counts.
 	fallback string
-	// none: enroll does not keep BIOS settings of the family.
-	none bool
+	// itself: the settings object of some firmware can only be read; changes for the
+	// next boot are taken at the BIOS itself.
+	itself bool
 }
 
-const biosBudget = 90 * time.Minute // a server with much memory boots for half an hour, and may do so twice
+// A server with much memory boots for half an hour, and may do so twice.
+const (
+	slowBoot   = 35 * time.Minute
+	biosBudget = 90 * time.Minute
+)
 
 func biosFacet() facet { return facet{kind: biosKind(), read: readBIOS, set: setBIOS, more: true} }
 
@@ -105,9 +110,6 @@ type bios struct {
 
 func (k *conn) bios(ctx context.Context) (bios, *plan.Fault) {
 	rule := k.family.bios
-	if rule.none {
-		return bios{}, k.familyLacks("BIOS settings")
-	}
 	link := k.tree.system.link("Bios")
 	if link == "" {
 		return bios{}, k.lacks(k.tree.system, "BIOS settings")
@@ -198,7 +200,7 @@ func readBIOS(ctx context.Context, k *conn, _ *plan.Target, want plan.Value) (pl
 		out[name] = wireValue(live)
 		switch {
 		case !known:
-			wrong = append(wrong, "it has no attribute "+name)
+			wrong = append(wrong, "it has no attribute "+name+b.meant(name))
 		case reg.equal(name, wanted[name], live):
 			out[name] = wanted[name]
 		default:
@@ -219,6 +221,23 @@ func readBIOS(ctx context.Context, k *conn, _ *plan.Target, want plan.Value) (pl
 		seen["foreign"] = "job " + b.jobs[0].id() + " is " + b.jobs[0].state()
 	}
 	return plan.Obj(map[string]plan.Value{"Attributes": plan.Obj(out)}), seen, nil
+}
+
+// meant is a hint at the attribute that was probably meant. Supermicro appends a
+// number to its names (QuietBoot_002E, QuietBoot#002E).
+func (b bios) meant(attribute string) string {
+	attributes, _ := b.live.at("Attributes")
+	all, _ := attributes.(map[string]any)
+	names := sortedKeys(all)
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(name, attribute); ok && (rest[0] == '_' || rest[0] == '#') {
+			return "; it has " + name
+		}
+	}
+	if name := plan.Suggest(attribute, names); name != "" {
+		return "; it has " + name
+	}
+	return ""
 }
 
 func (b bios) allEqual(want map[string]plan.Value, reg registry) bool {
@@ -347,7 +366,12 @@ func (k *conn) stageSettings(ctx context.Context, h host, b bios, missing map[st
 		if h.booting {
 			return plan.Wait(bootPause, "the host boots; its settings are not touched meanwhile", memo)
 		}
-		r := k.write(ctx, change{on: b.live, at: b.path, etagOf: b.pending.etag, body: map[string]any{"Attributes": missing}, same: b.sameAs(missing)})
+		c := change{on: b.live, at: b.path, etagOf: b.pending.etag, body: map[string]any{"Attributes": missing}, same: b.sameAs(missing)}
+		r := k.write(ctx, c)
+		if isCode(r.Fault, plan.CodeBMCUnsupported) && k.family.bios.itself {
+			c.at, c.direct = "", true
+			r = k.write(ctx, c)
+		}
 		return next(r, "BIOS settings are stored for the next boot")
 	}
 	if len(missing) == 0 && staged == 0 && !over {
@@ -355,6 +379,9 @@ func (k *conn) stageSettings(ctx context.Context, h host, b bios, missing map[st
 	}
 	if r := k.reboot(ctx, h, memo, "BIOS settings are stored"); r != nil {
 		return *r
+	}
+	if !h.told && len(missing)+staged > 0 && k.client.opt.Now().Sub(memoTime(memo, memoReset)) < slowBoot {
+		return plan.Wait(bootPause, "the BMC does not tell whether the host still boots; the settings are not live yet", memo)
 	}
 	return plan.Done()
 }
@@ -375,6 +402,9 @@ func (k *conn) registry(ctx context.Context, live document) (registry, *plan.Fau
 		return reg, nil
 	}
 	file, fault := k.get(ctx, strings.TrimSuffix(resolve(all), "/")+"/"+name)
+	if isCode(fault, plan.CodeBMCUnsupported) {
+		file, fault = k.registryFile(ctx, all, name)
+	}
 	if isCode(fault, plan.CodeBMCUnsupported) {
 		return reg, nil
 	}
@@ -399,6 +429,22 @@ func (k *conn) registry(ctx context.Context, live document) (registry, *plan.Fau
 		return parseRegistry(d), nil
 	}
 	return reg, nil
+}
+
+// registryFile finds a registry in the list of all: the BIOS may name it with its
+// version and the list without, or the other way round.
+func (k *conn) registryFile(ctx context.Context, all, wanted string) (document, *plan.Fault) {
+	list, fault := k.get(ctx, all)
+	if fault != nil {
+		return list, fault
+	}
+	bare := func(s string) string { s, _, _ = strings.Cut(s, "."); return s }
+	for _, link := range list.links("Members") {
+		if strings.EqualFold(bare(name(link)), bare(wanted)) {
+			return k.get(ctx, link)
+		}
+	}
+	return list, k.lacks(list, "registry "+wanted)
 }
 
 // parseRegistry reads the rows of a registry, tolerantly.

@@ -75,9 +75,17 @@ var biosCases = map[string]struct {
 	name string
 	to   any
 }{
-	bmctest.IDRAC:   {map[string]any{"SriovGlobalEnable": "Enabled", "BootMode": "UEFI", "NumaNodesPerSocket": int64(1), "AcPwrRcvryUserDelay": "180", "SystemServiceTag": "SVCTAG1"}, "AcPwrRcvryUserDelay", 180},
-	bmctest.XCC:     {map[string]any{"DevicesandIOPorts_SRIOV": "Enable", "NetworkStackSettings_PXEbootwaittime": "2"}, "NetworkStackSettings_PXEbootwaittime", 2},
-	bmctest.Generic: {map[string]any{"SriovSupport": "Enabled", "MaxNodes": int64(2)}, "MaxNodes", 2},
+	bmctest.IDRAC:      {map[string]any{"SriovGlobalEnable": "Enabled", "BootMode": "UEFI", "NumaNodesPerSocket": int64(1), "AcPwrRcvryUserDelay": "180", "SystemServiceTag": "SVCTAG1"}, "AcPwrRcvryUserDelay", 180},
+	bmctest.XCC:        {map[string]any{"DevicesandIOPorts_SRIOV": "Enable", "NetworkStackSettings_PXEbootwaittime": "2"}, "NetworkStackSettings_PXEbootwaittime", 2},
+	bmctest.Generic:    {map[string]any{"SriovSupport": "Enabled", "MaxNodes": int64(2)}, "MaxNodes", 2},
+	bmctest.AMI:        {map[string]any{"PCIS007": "Enabled", "SETP005": "10", "NWSK000": "NWSK000Enabled"}, "SETP005", 10},
+	bmctest.Supermicro: {map[string]any{"QuietBoot_002E": false, "BootRetries_0031": "3", "SRIOVSupport_00A1": "Disabled"}, "BootRetries_0031", 3},
+}
+
+// fallsBack tells whether a maker's settings object is found although the BIOS does
+// not name it.
+func fallsBack(vendor string) bool {
+	return vendor == bmctest.IDRAC || vendor == bmctest.AMI || vendor == bmctest.Supermicro
 }
 
 // One difference, one job, one reset; then nothing more.
@@ -93,6 +101,13 @@ func TestBIOS(t *testing.T) {
 			"echo before the boot": func(m *bmctest.Machine) { m.Profile.BIOSEcho = true },
 			"no Location":          func(m *bmctest.Machine) { m.Profile.NoJobLocation = true },
 			"ETag demanded":        func(m *bmctest.Machine) { m.Profile.RequireIfMatch = true },
+			"no ETag":              func(m *bmctest.Machine) { m.Profile.NoETag = true },
+			"tasks":                func(m *bmctest.Machine) { m.Profile.Tasks = vendor != bmctest.IDRAC },
+			"no link to settings":  func(m *bmctest.Machine) { m.Profile.NoBIOSLink = fallsBack(vendor) },
+			"settings only read":   func(m *bmctest.Machine) { m.Profile.BIOSItself = true },
+			"boot is not told":     func(m *bmctest.Machine) { m.Profile.NoBootProgress = true },
+			"registry's version":   func(m *bmctest.Machine) { m.Profile.RegistryVersion = "1.0.0" },
+			"slow to boot":         func(m *bmctest.Machine) { m.Profile.BootTime = 25 * time.Minute },
 		} {
 			t.Run(vendor+" "+name, func(t *testing.T) {
 				w, c := biosWorld(t, vendor, tc.want, change)
@@ -147,6 +162,7 @@ func TestBIOSIsJudgedInThePlan(t *testing.T) {
 		{"no number", map[string]any{"AcPwrRcvryUserDelay": "long"}, "takes a whole number", "", nil},
 		{"read-only", map[string]any{"SystemServiceTag": "OTHER"}, "can only be read", "", nil},
 		{"unknown", map[string]any{"Sriov": "Enabled"}, "has no attribute Sriov", "", nil},
+		{"misspelt", map[string]any{"BootMod": "Uefi"}, "has no attribute BootMod; it has BootMode", "", nil},
 		{"foreign values wait", map[string]any{"SriovGlobalEnable": "Enabled"}, "LogicalProc = \"Disabled\"", plan.RuleForeign, func(b *bmctest.BMC) { b.StageBIOS("LogicalProc", "Disabled") }},
 		{"a foreign job waits", map[string]any{"SriovGlobalEnable": "Enabled"}, "LogicalProc", plan.RuleForeign, func(b *bmctest.BMC) { b.StageJob(map[string]any{"LogicalProc": "Disabled"}) }},
 	} {
@@ -170,6 +186,45 @@ func TestBIOSIsJudgedInThePlan(t *testing.T) {
 			}
 			w.close()
 		})
+	}
+}
+
+// What Supermicro adds to the rules of the settings object: names with a number,
+// and a licence without which nothing is taken.
+func TestBIOSOfSupermicro(t *testing.T) {
+	w, _ := biosWorld(t, bmctest.Supermicro, map[string]any{"QuietBoot": false})
+	if p := w.build(w.read()); len(p.Diagnostics) == 0 || !strings.Contains(p.Diagnostics[0].Fault.Error(), "it has no attribute QuietBoot; it has QuietBoot_002E") {
+		t.Errorf("%s %+v", steps(p), p.Diagnostics)
+	}
+	w.close()
+	w, c := biosWorld(t, bmctest.Supermicro, biosCases[bmctest.Supermicro].want, func(m *bmctest.Machine) { m.Profile.NoLicence = true })
+	r := w.until(c, stepOf(w.build(w.read()), "bios"))
+	if r.Outcome != plan.OutcomeFailed || r.Fault.Code != plan.CodeBMCRefused || !strings.Contains(faultText(r.Fault), "SFT-OOB-LIC") || w.bmcs[0].Resets() != 0 {
+		t.Errorf("%s %s, %d resets", r.Outcome, faultText(r.Fault), w.bmcs[0].Resets())
+	}
+	w.close()
+}
+
+// A BMC without BIOS settings is shown with what it lacks, and nothing is written
+// or reset for it.
+func TestBIOSThatIsNotThere(t *testing.T) {
+	for _, vendor := range makers {
+		for name, change := range map[string]func(*bmctest.Machine){
+			"no BIOS": func(m *bmctest.Machine) { m.Profile.NoBIOS = true },
+			"no settings object": func(m *bmctest.Machine) {
+				m.Profile.NoBIOSLink = !fallsBack(vendor)
+				m.Profile.NoBIOS = fallsBack(vendor)
+			},
+		} {
+			w, _ := biosWorld(t, vendor, biosCases[vendor].want, change)
+			p := w.build(w.read())
+			shown := slices.ContainsFunc(p.Observed, func(o plan.Observation) bool { return o.Address.Kind == "bios" && o.Rule == "unsupported" })
+			s := stepOf(p, "bios")
+			if blocked := s != nil && s.Blocked != nil && s.Blocked.Rule == plan.RuleUnsupported; !blocked && !shown || mutating(w) != 0 {
+				t.Errorf("%s %s: %s %+v", vendor, name, steps(p), p.Observed)
+			}
+			w.close()
+		}
 	}
 }
 
@@ -231,8 +286,9 @@ func TestJobs(t *testing.T) {
 // A run that ends after any exchange leaves a machine that the next run brings to
 // its end, with one reset in all.
 func TestBIOSAfterACrash(t *testing.T) {
+	every := everyNth(t, 7)
 	for vendor, tc := range biosCases {
-		for stop := 1; ; stop++ {
+		for stop := 1 + len(vendor)%every; ; stop += every {
 			w, c := biosWorld(t, vendor, tc.want)
 			step := stepOf(w.build(w.read()), "bios")
 			var memo plan.Memo
@@ -243,7 +299,7 @@ func TestBIOSAfterACrash(t *testing.T) {
 				if ended = r.Outcome != plan.OutcomeWait; ended {
 					break
 				}
-				c.t = c.t.Add(min(r.After, 5*time.Second))
+				c.t = c.t.Add(min(r.After, 15*time.Second))
 			}
 			_ = w.client.Close(t.Context())
 			w.connect()

@@ -36,8 +36,11 @@ type family struct {
 	syslog   syslogRule
 	security []securityRow
 	bios     biosRule
-	boot     bootWay
-	settings func(*plan.BMCSettings) *plan.VendorSettings // the family's block of the site file
+	// lastProgress is the BootProgress at which the BMC stays, whether the host is
+	// still in POST or runs for days; "" where it goes on to the operating system.
+	lastProgress string
+	boot         bootWay
+	settings     func(*plan.BMCSettings) *plan.VendorSettings // the family's block of the site file
 }
 
 // families lists all in the order in which they are tested: an AMI stack under

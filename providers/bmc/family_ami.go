@@ -11,7 +11,7 @@ import (
 func amiFamily() family {
 	return family{
 		name: "ami", vendors: []string{"AMI"}, oem: []string{"Ami"}, product: "ami redfish server",
-		bios:     biosRule{none: true},
+		bios:     biosRule{fallback: "SD"},
 		boot:     bootRestrict,
 		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.AMI },
 		serials:  []string{"SerialNumber"}, anyMatch: true,

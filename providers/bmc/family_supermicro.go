@@ -11,11 +11,12 @@ import (
 func supermicroFamily() family {
 	return family{
 		name: "supermicro", vendors: []string{"Supermicro"}, oem: []string{"Supermicro"}, makers: []string{"supermicro"},
-		bios:     biosRule{none: true},
-		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.Supermicro },
-		serials:  []string{"SerialNumber"},
-		password: passwordRule{none: true, least: 8, most: 20},
-		lockout:  lockoutRule{after: 3, window: 10 * time.Minute},
-		ntp:      ntpRule{most: 2, enableFirst: true}, syslog: supermicroSyslog(),
+		bios:         biosRule{fallback: "SD", itself: true},
+		lastProgress: "SystemHardwareInitializationComplete",
+		settings:     func(s *plan.BMCSettings) *plan.VendorSettings { return s.Supermicro },
+		serials:      []string{"SerialNumber"},
+		password:     passwordRule{none: true, least: 8, most: 20},
+		lockout:      lockoutRule{after: 3, window: 10 * time.Minute},
+		ntp:          ntpRule{most: 2, enableFirst: true}, syslog: supermicroSyslog(),
 	}
 }

@@ -56,7 +56,7 @@ func (k *conn) host(ctx context.Context) (host, *plan.Fault) {
 	k.tree.system, k.tree.fresh = d, true
 	h := host{system: d, on: d.text("PowerState") != "Off" && d.text("PowerState") != "PoweringOff", last: d.text("LastResetTime")}
 	switch state := d.text("BootProgress", "LastState"); state {
-	case "":
+	case "", k.family.lastProgress:
 	case "OSRunning", "OSBootStarted":
 		h.told, h.os = true, state == "OSRunning"
 	case "None", "SetupEntered":

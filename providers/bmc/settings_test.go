@@ -190,10 +190,10 @@ func TestSettingsAreRefused(t *testing.T) {
 // value, a busy BMC leaves the host alone, and nothing is reset for what was not
 // stored.
 func TestHostSettingsAreRefused(t *testing.T) {
-	for _, vendor := range []string{bmctest.IDRAC, bmctest.XCC, bmctest.AMI, bmctest.Generic} {
+	for _, vendor := range makers {
 		for _, kind := range []string{"bios", "boot_order"} {
-			tc, ok := biosCases[vendor]
-			if kind == "bios" && !ok {
+			tc := biosCases[vendor]
+			if kind == "boot_order" && vendor == bmctest.Supermicro { // which enroll does not keep
 				continue
 			}
 			for _, refusal := range []struct {

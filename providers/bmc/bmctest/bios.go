@@ -39,11 +39,16 @@ func Attributes(vendor string) []Attribute {
 			{Name: "Power_WorkloadConfiguration", Value: "Balanced", Values: []string{"Balanced", "MaximumPerformance"}},
 		}
 	case AMI:
-		return []Attribute{{Name: "NWSK000", Value: "NWSK000Enabled", Values: []string{"NWSK000Enabled", "NWSK000Disabled"}}}
+		return []Attribute{ // the names say nothing
+			{Name: "NWSK000", Value: "NWSK000Enabled", Values: []string{"NWSK000Enabled", "NWSK000Disabled"}},
+			{Name: "PCIS007", Value: "PCIS007Disabled", Values: []string{"PCIS007Enabled", "PCIS007Disabled"}, Display: []string{"Enabled", "Disabled"}},
+			{Name: "SETP005", Value: 1, Low: 0, Up: 600},
+		}
 	case Supermicro:
 		return []Attribute{
-			{Name: "QuietBoot_002E", Value: "Enabled", Values: []string{"Enabled", "Disabled"}},
+			{Name: "QuietBoot_002E", Value: true},
 			{Name: "SRIOVSupport_00A1", Value: "Disabled", Values: []string{"Enabled", "Disabled"}},
+			{Name: "BootRetries_0031", Value: 0, Low: 0, Up: 5},
 		}
 	}
 	return []Attribute{
@@ -65,6 +70,14 @@ func (b *BMC) startBIOS() {
 	maps.Copy(b.bios, b.machine.BIOS)
 }
 
+// registryName is how the BIOS calls its registry.
+func (b *BMC) registryName() string {
+	if b.machine.Profile.RegistryVersion != "" {
+		return "BiosAttributeRegistry." + b.machine.Profile.RegistryVersion
+	}
+	return "BiosAttributeRegistry"
+}
+
 const registryPath = rootPath + "/Registries/BiosAttributeRegistry"
 
 // biosResource are the BIOS, its settings object and its registry.
@@ -75,22 +88,27 @@ func (b *BMC) biosResource(path string) object {
 	at := b.biosPath()
 	switch path {
 	case at:
-		d := object{"@odata.id": path, "@odata.type": "#Bios.v1_2_1.Bios", "Id": "Bios", "Name": "BIOS Configuration Current Settings", "AttributeRegistry": "BiosAttributeRegistry", "Attributes": maps.Clone(b.bios)}
+		d := object{"@odata.id": path, "@odata.type": "#Bios.v1_2_1.Bios", "Id": "Bios", "Name": "BIOS Configuration Current Settings", "AttributeRegistry": b.registryName(), "Attributes": maps.Clone(b.bios)}
 		if b.machine.Vendor == IDRAC && b.machine.Profile.BIOSEcho {
 			maps.Copy(d["Attributes"].(map[string]any), b.pendingBIOS)
 		}
-		if b.maker.biosSettings != "" {
+		if b.maker.biosSettings != "" && !b.machine.Profile.NoBIOSLink {
 			d["@Redfish.Settings"] = object{"@odata.type": "#Settings.v1_3_5.Settings", "SettingsObject": link(at + "/" + b.maker.biosSettings), "SupportedApplyTimes": []any{"OnReset"}}
 		}
 		return d
 	case at + "/" + b.maker.biosSettings:
 		d := object{"@odata.id": path, "@odata.type": "#Bios.v1_2_1.Bios", "Id": b.maker.biosSettings, "Name": "BIOS Configuration Pending Settings", "Attributes": maps.Clone(b.pendingBIOS)}
-		if b.machine.Vendor != IDRAC { // a full copy
+		switch {
+		case b.machine.Vendor == Supermicro && len(b.pendingBIOS) == 0:
+			delete(d, "Attributes")
+		case b.machine.Vendor != IDRAC && b.machine.Vendor != Supermicro: // a full copy
 			all := maps.Clone(b.bios)
 			maps.Copy(all, b.pendingBIOS)
 			d["Attributes"] = all
 		}
 		return d
+	case rootPath + "/Registries":
+		return collection(path, "MessageRegistryFile", rootPath+"/Registries/Base", registryPath)
 	case registryPath:
 		return object{"@odata.id": path, "@odata.type": "#MessageRegistryFile.v1_1_3.MessageRegistryFile", "Id": "BiosAttributeRegistry", "Name": "BIOS Attribute Registry", "Registry": "BiosAttributeRegistry",
 			"Location": []any{object{"Language": "en", "Uri": registryPath + "/BiosAttributeRegistry.json"}}}
@@ -116,6 +134,8 @@ func (b *BMC) registry(path string) object {
 				values = append(values, object{"ValueName": v, "ValueDisplayName": shown})
 			}
 			row["Value"] = values
+		case a.Value == true || a.Value == false:
+			row["Type"] = "Boolean"
 		case a.Up > a.Low:
 			row["Type"], row["LowerBound"], row["UpperBound"] = "Integer", a.Low, json.Number("18446744073709551615")
 			if a.Up < 1<<30 {
@@ -148,6 +168,10 @@ func (b *BMC) setAttributes(v any) (func(), string) {
 			return nil, "PropertyNotWritable"
 		case len(row.Values) > 0 && !slices.Contains(row.Values, text(body[name])):
 			return nil, "PropertyValueNotInList"
+		case row.Value == true || row.Value == false:
+			if _, isBool := body[name].(bool); !isBool {
+				return nil, "PropertyValueTypeError"
+			}
 		case row.Up > row.Low:
 			n, isNumber := body[name].(float64)
 			if !isNumber {

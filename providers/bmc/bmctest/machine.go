@@ -110,17 +110,22 @@ type Profile struct {
 	BootOnSettings    bool   // iDRAC 10: the order is written at /Settings only
 	NoSystemSettings  bool   // firmware 6: the system names no settings object
 
-	BIOSIgnored    []string // attributes that are accepted and not applied
-	BootIgnored    bool     // an order that is accepted and not applied
-	NoBIOS         bool
-	NoHostNICs     bool   // the system lists no interfaces
-	NoNetworkOrder bool   // XCC: no network boot order
-	KCSWords       bool   // XCC: KCSEnabled is a word
-	NoSyslog       bool   // no licence: it is not there
-	NoLicence      bool   // Supermicro: it is there and refused
-	BoardVendor    string // AMI: Vendor of the root
-	NullVendor     bool   // Supermicro: Vendor is null
-	NoVendor       bool   // generic: neither Vendor nor Product
+	BIOSIgnored []string // attributes that are accepted and not applied
+	BootIgnored bool     // an order that is accepted and not applied
+	NoBIOS      bool
+	// NoBIOSLink: the BIOS does not name its settings object.
+	NoBIOSLink      bool
+	BIOSItself      bool   // Supermicro: the settings object can only be read, the BIOS itself takes changes
+	RegistryVersion string // the BIOS names its registry with it, the list of registries without
+	NoBootProgress  bool   // Supermicro X11: nothing tells how far a boot is
+	NoHostNICs      bool   // the system lists no interfaces
+	NoNetworkOrder  bool   // XCC: no network boot order
+	KCSWords        bool   // XCC: KCSEnabled is a word
+	NoSyslog        bool   // no licence: it is not there
+	NoLicence       bool   // Supermicro: it is there and refused
+	BoardVendor     string // AMI: Vendor of the root
+	NullVendor      bool   // Supermicro: Vendor is null
+	NoVendor        bool   // generic: neither Vendor nor Product
 	// NoGracefulRestart: the host's reset knows the hard types only.
 	NoGracefulRestart bool
 	Refuse            string // every change is refused with this message

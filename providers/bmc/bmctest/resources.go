@@ -229,6 +229,15 @@ func (b *BMC) system() object {
 		delete(d["Links"].(object), "ManagedBy@odata.count")
 	case Generic:
 		delete(d["Links"].(object), "ManagedBy@odata.count")
+	case Supermicro:
+		delete(d, "LastResetTime")
+		state := "SystemHardwareInitializationComplete" // and so it stays
+		if b.inPOST() {
+			state = "MemoryInitializationStarted"
+		}
+		if !b.machine.Profile.NoBootProgress {
+			d["BootProgress"] = object{"OemLastState": nil, "LastState": state}
+		}
 	}
 	if b.machine.Vendor == IDRAC && !b.machine.Profile.NoSystemSettings || b.machine.Vendor == Generic {
 		state := "OSRunning"

@@ -49,8 +49,11 @@ func (b *BMC) amiChange(path string) map[string]setter {
 	if o, ok := b.optionOf(path, "/SD"); ok {
 		return map[string]setter{"BootOptionEnabled": b.setEnabled(o.reference)}
 	}
-	if path == b.systemPath()+"/SD" {
+	switch path {
+	case b.systemPath() + "/SD":
 		return map[string]setter{"Boot/BootOrder": b.setOrder}
+	case b.biosPath() + "/SD":
+		return map[string]setter{"Attributes": b.setAttributes}
 	}
 	return nil
 }
@@ -112,7 +115,7 @@ func equalTo(doc, body object) bool {
 // futureOnly refuses a change of what only its settings object takes.
 func (b *BMC) futureOnly(w http.ResponseWriter, path string) bool {
 	_, option := b.optionOf(path, "")
-	if b.machine.Vendor != AMI || path != b.systemPath() && !option {
+	if b.machine.Vendor != AMI || path != b.systemPath() && path != b.biosPath() && !option {
 		return false
 	}
 	m := info("Ami.1.0.OperationSupportedInFutureStateURI", "The operation is supported at "+path+"/SD.", "Send the request there.", "Warning")

@@ -2,6 +2,7 @@ package bmctest
 
 import (
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -45,7 +46,15 @@ func (b *BMC) smcChange(path string) map[string]setter {
 		return map[string]setter{"EnableSyslog": b.flag("syslog"), "SyslogServer": b.line("syslogserver"), "SyslogPortNumber": b.count("syslogport", 1, 65535)}
 	case b.systemPath():
 		return map[string]setter{"Boot/BootOrder": b.setOrder}
+	case b.biosPath():
+		if !b.machine.Profile.BIOSItself {
+			return nil
+		}
+		return map[string]setter{"Attributes": b.setAttributes}
 	case b.biosPath() + "/SD":
+		if b.machine.Profile.BIOSItself {
+			return nil
+		}
 		return map[string]setter{"Attributes": b.setAttributes}
 	case b.managerPath():
 		return map[string]setter{"TimeZoneName": b.line("zone")}
@@ -62,7 +71,7 @@ func (b *BMC) smcAnswer(w http.ResponseWriter, path string, doc, body object) bo
 		b.refuse(w, http.StatusBadRequest, "SMC.1.0.OemNtpPatchSettingCondition", "NTP servers can be set while NTP is enabled only.", "Enable NTP first.")
 	case path == b.protocolPath() && equalTo(doc, body):
 		b.refuse(w, http.StatusBadRequest, "SMC.1.0.NetworkProtocolServiceConfigureFailed", "The service is in that state already.", "Change the state.")
-	case path == b.smcSyslogPath() && b.machine.Profile.NoLicence:
+	case (path == b.smcSyslogPath() || strings.HasPrefix(path, b.biosPath())) && b.machine.Profile.NoLicence:
 		b.refuse(w, http.StatusForbidden, "SMC.1.0.OemLicenseNotPassed", "A licence is needed.", "Activate SFT-OOB-LIC.")
 	default:
 		return false
