@@ -14,7 +14,7 @@ import (
 
 func (s *rotationSite) remembering(dir string) (complaints *[]string) {
 	complaints = &[]string{}
-	s.refusals = &refusals{dir: dir, warn: func(err error) { *complaints = append(*complaints, err.Error()) }}
+	s.refusals = newRefusals(dir, func(err error) { *complaints = append(*complaints, err.Error()) })
 	return complaints
 }
 
@@ -90,7 +90,7 @@ func TestRefusalsTogether(t *testing.T) {
 	var all sync.WaitGroup
 	for range runs {
 		all.Go(func() {
-			r := &refusals{dir: dir, warn: func(err error) { t.Error(err) }}
+			r := newRefusals(dir, func(err error) { t.Error(err) })
 			for range each {
 				r.Refused("https://bmc", "root")
 				r.Update("https://bmc", "root", func(list []bmc.Refusal) []bmc.Refusal {
@@ -104,7 +104,7 @@ func TestRefusalsTogether(t *testing.T) {
 		})
 	}
 	all.Wait()
-	r := &refusals{dir: dir, warn: func(err error) { t.Error(err) }}
+	r := newRefusals(dir, func(err error) { t.Error(err) })
 	if got := r.Refused("https://bmc", "root"); len(got) != 1 || got[0].Count != runs*each {
 		t.Error(got)
 	}

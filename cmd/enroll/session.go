@@ -276,7 +276,7 @@ func (s *session) connect() error {
 		// Also where BMCs are not configured: the links of hosts that boot a ramdisk
 		// are watched through them.
 		var err error
-		if s.bmc, err = bmc.New(*b, credentials, bmc.Options{Now: s.app.sys.now, AtOnce: s.app.sys.atOnce, Rotation: credentials, Refusals: s.app.refusals(), Monitoring: credentials.Monitoring}); err != nil {
+		if s.bmc, err = bmc.New(*b, credentials, bmc.Options{Now: s.app.sys.now, AtOnce: s.app.sys.atOnce, Rotation: credentials, Refusals: s.app.refusals(), Restarts: s.app.restarts(s.site.Name), Monitoring: credentials.Monitoring}); err != nil {
 			return err
 		}
 	}

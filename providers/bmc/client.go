@@ -41,6 +41,8 @@ type Options struct {
 	Rotation Rotation
 	// Refusals outlive a run; nil: refused logins are remembered in this run only.
 	Refusals Refusals
+	// Restarts outlive a run; nil: those that are due are remembered in this run only.
+	Restarts Restarts
 	// Monitoring gives the monitoring account; nil where no site has one.
 	Monitoring Monitoring
 	// IPMIPort is where BMCs take IPMI; default 623.
@@ -74,6 +76,9 @@ func New(settings plan.BMCSettings, credentials Credentials, opts Options) (*Cli
 	}
 	if opts.UserAgent == "" {
 		opts.UserAgent = "enroll"
+	}
+	if opts.Restarts == nil {
+		opts.Restarts = &ownRestarts{all: map[string]Restart{}}
 	}
 	if opts.AtOnce <= 0 {
 		opts.AtOnce = defaultAtOnce

@@ -36,6 +36,7 @@ type world struct {
 	ipmiPort   int
 	vault      *testVault // nil: passwords are never changed
 	refusals   memory     // nil: none is remembered
+	restarts   restarting // nil: remembered in one run only
 	// passwords overrides what the vault has for a device.
 	passwords map[string]string
 }
@@ -139,6 +140,9 @@ func (w *world) connect() {
 	}
 	if w.refusals != nil {
 		o.Refusals = w.refusals
+	}
+	if w.restarts != nil {
+		o.Restarts = w.restarts
 	}
 	c, err := bmc.New(*w.scope.Site.BMC, w, o)
 	if err != nil {

@@ -124,7 +124,7 @@ func (k *conn) remember() {
 	}
 	k.mine[now.UnixNano()] = true
 	version := k.password.Version
-	if k.starting {
+	if k.starting || !k.client.opt.Restarts.Restart(k.device).Asked.IsZero() {
 		version = "" // no proof against the password; it counts all the same
 	}
 	k.client.opt.Refusals.Update(k.base, k.user, func(all []Refusal) []Refusal {

@@ -23,7 +23,7 @@ func resetFacet() facet {
 func resetKind() plan.Kind {
 	return plan.Kind{
 		Name: "bmc.reset", Phase: plan.PhaseBMC, Second: true,
-		Doc: "The BMC is restarted when the operator asks for it, and after its password was changed on iDRAC, XCC and AMI. A run that is killed between the two leaves the restart to --force-bmc-restart: no BMC shows that it is due.",
+		Doc: "The BMC is restarted when the operator asks for it, and after its password was changed on iDRAC, XCC and AMI. A restart that an ended run left is done by the next one.",
 		Want: func(t *plan.Target) []plan.Resource {
 			if !configured(t) {
 				return nil
@@ -46,6 +46,9 @@ func decideReset(d plan.Decision) plan.Verdict {
 		}
 		return v
 	}
+	if s := owed(d); s != nil {
+		return plan.Verdict{Step: s}
+	}
 	changed := d.Planned("bmc.credential")
 	wanted := plan.Satisfies(plan.Obj(map[string]plan.Value{"AfterRotation": plan.Bool(true)}), d.Live.Value)
 	if changed == nil || !changed.Action.Mutates() || d.Live.Presence == plan.Present && !wanted {
@@ -59,16 +62,33 @@ func decideReset(d plan.Decision) plan.Verdict {
 	}}
 }
 
-// readReset tells whether this run has restarted the BMC, and whether it has to. No
-// BMC knows who asked for its last restart.
+// owed is the restart that an earlier run left; nil where there is none.
+func owed(d plan.Decision) *plan.Step {
+	due := plan.Obj(map[string]plan.Value{"Due": plan.Bool(true)})
+	if d.Live.Presence != plan.Present || !plan.Satisfies(due, d.Live.Value) {
+		return nil
+	}
+	return &plan.Step{
+		Action: plan.ActionRun, Reason: plan.ReasonPending, Because: []string{"password changed " + d.Live.Evidence["password_changed"]},
+		Before: plan.Restrict(d.Live.Value, due), After: plan.Obj(map[string]plan.Value{"Due": plan.Bool(false)}),
+	}
+}
+
+// readReset tells whether this run has restarted the BMC, and whether a changed
+// password wants it. No BMC knows who asked for its last restart.
 func readReset(ctx context.Context, k *conn, _ *plan.Target, _ plan.Value) (plan.Value, evidence, *plan.Fault) {
 	m, fault := k.manager(ctx)
 	if fault != nil {
 		return plan.Null, nil, fault
 	}
+	due := k.dueRestart()
+	seen := evidence{"url": k.base + m.path}
+	if due.Due() {
+		seen["password_changed"] = due.Since.Format(time.RFC3339)
+	}
 	return plan.Obj(map[string]plan.Value{
-		"Restarted": plan.Bool(k.restarted), "AfterRotation": plan.Bool(k.family.resets), "Due": plan.Bool(k.rotated && k.family.resets && !k.restarted),
-	}), evidence{"url": k.base + m.path}, nil
+		"Restarted": plan.Bool(k.restarted), "AfterRotation": plan.Bool(k.family.resets), "Due": plan.Bool(due.Due()),
+	}), seen, nil
 }
 
 // What a reset of a BMC remembers between two looks.
@@ -98,7 +118,7 @@ func runReset(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, mem
 	now := k.client.opt.Now()
 	if memo[memoRestart] == "" {
 		var r plan.Result
-		fault := k.use(ctx, t, func() *plan.Fault { r = k.restart(ctx, now); return nil }, nil)
+		fault := k.use(ctx, t, func() *plan.Fault { r = k.begin(ctx, step, now); return nil }, nil)
 		if fault != nil {
 			return plan.Failed(fault)
 		}
@@ -134,7 +154,21 @@ func runReset(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, mem
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.restarted = true
+	k.keepRestart(Restart{})
 	return plan.Done()
+}
+
+// begin asks for the restart, unless the run that left it has: then it is waited for.
+func (k *conn) begin(ctx context.Context, step *plan.Step, now time.Time) plan.Result {
+	due := k.dueRestart()
+	if step.Reason != plan.ReasonForced && !due.Asked.IsZero() {
+		return plan.Wait(0, "an earlier run told the BMC to restart", plan.Memo{memoRestart: due.Asked.Format(time.RFC3339Nano)})
+	}
+	r := k.restart(ctx, now)
+	if due.Due() && r.Outcome == plan.OutcomeWait {
+		k.keepRestart(Restart{Since: due.Since, Asked: now.UTC()})
+	}
+	return r
 }
 
 // restart asks the manager to restart, gracefully where it takes that.

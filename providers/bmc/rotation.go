@@ -224,7 +224,11 @@ func (k *conn) setNext(ctx context.Context, t *plan.Target, demand *plan.Fault) 
 	if fault := k.identifyBlind(ctx, t, demand); fault != nil {
 		return plan.Failed(fault)
 	}
+	first := k.oweRestart() // before it is sent: who comes after a crash cannot see that it was changed
 	if fault := k.setPassword(ctx, k.next, demand); fault != nil && !isCode(fault, plan.CodeBMCUnreachable) {
+		if first {
+			k.keepRestart(Restart{})
+		}
 		return k.unlessExpired(fault, plan.Memo{memoPhase: phaseSet})
 	}
 	if k.login.token != "" && k.endOwn(ctx) != nil {
@@ -302,6 +306,7 @@ func (k *conn) publish(ctx context.Context) plan.Result {
 	if fault := plan.Permit(ctx); fault != nil {
 		return plan.Failed(fault)
 	}
+	k.oweRestart() // the password may have been changed by a run of another machine
 	if err := k.client.opt.Rotation.Publish(ctx, k.device); err != nil {
 		return plan.Failed(plan.AsFault(err))
 	}
@@ -309,6 +314,6 @@ func (k *conn) publish(ctx context.Context) plan.Result {
 }
 
 func (k *conn) settled() plan.Result {
-	k.using, k.passwords.Staged, k.tried, k.refusals, k.rotated = stored, plan.Secret{}, map[candidate]bool{}, 0, true
+	k.using, k.passwords.Staged, k.tried, k.refusals = stored, plan.Secret{}, map[candidate]bool{}, 0
 	return plan.Done()
 }

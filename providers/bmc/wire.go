@@ -44,7 +44,6 @@ type conn struct {
 	passwords  Passwords          // what the BMC may take beside the stored one
 	looked     bool               // they were asked for
 	next       plan.Secret        // what is being set
-	rotated    bool               // this process changed the password
 	mine       map[int64]bool     // when this process was refused, as it is remembered; Unix ns
 	starting   bool               // this process restarted the BMC, and no login was taken since
 	monitoring plan.Secret        // of the monitoring account, once it was used
