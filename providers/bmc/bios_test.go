@@ -8,6 +8,7 @@ import (
 
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
+	"github.com/enroll-dev/enroll/providers/exchange/sweep"
 )
 
 // clock is a virtual clock that BMCs and client share; waits move it on. In a
@@ -286,9 +287,9 @@ func TestJobs(t *testing.T) {
 // A run that ends after any exchange leaves a machine that the next run brings to
 // its end, with one reset in all.
 func TestBIOSAfterACrash(t *testing.T) {
-	every := everyNth(t, 7)
 	for vendor, tc := range biosCases {
-		for stop := 1 + len(vendor)%every; ; stop += every {
+		for point := range sweep.Points(t, 100, 7) { // no run has that many
+			stop := point + 1
 			w, c := biosWorld(t, vendor, tc.want)
 			step := stepOf(w.build(w.read()), "bios")
 			var memo plan.Memo
