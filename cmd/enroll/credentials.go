@@ -50,6 +50,14 @@ func newVault(backend providers.Secrets, redactor *secrets.Redactor) *vault {
 	return &vault{backend: backend, redactor: redactor, values: map[plan.SecretRef]plan.Secret{}, open: map[plan.SecretRef]bool{}}
 }
 
+// Close lets go of the backend's connections.
+func (v *vault) Close(ctx context.Context) error {
+	if c, ok := v.backend.(providers.Closer); ok {
+		return c.Close(ctx)
+	}
+	return nil
+}
+
 // show marks references whose values may be printed. It is called before load.
 func (v *vault) show(refs ...plan.SecretRef) {
 	v.mu.Lock()

@@ -277,7 +277,7 @@ func filesOf(t *testing.T, dir string) []string {
 func startLab(t testing.TB, devices int) (*lab.Lab, string) {
 	t.Helper()
 	dir := t.TempDir()
-	l, err := lab.Start(lab.Options{Dir: dir, Devices: devices, Seed: 7, Now: time.Now})
+	l, err := lab.Start(lab.Options{Dir: dir, Devices: devices, Seed: 7, Now: time.Now, HostKeys: hostKeys()})
 	if err != nil {
 		t.Fatal(err)
 	}

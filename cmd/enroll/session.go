@@ -401,7 +401,7 @@ func (s *session) statistics() map[string]int {
 func (s *session) close(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	var errs []error
-	for _, c := range []providers.Closer{nilCloser(s.dhcp), nilCloser(s.bmc), nilCloser(s.ironic), nilCloser(s.netbox)} {
+	for _, c := range []providers.Closer{nilCloser(s.dhcp), nilCloser(s.bmc), nilCloser(s.ironic), nilCloser(s.netbox), nilCloser(s.vault)} {
 		if c != nil {
 			errs = append(errs, c.Close(ctx))
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/plan/apply"
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
+	"github.com/enroll-dev/enroll/providers/dhcp/dhcptest"
 	"github.com/enroll-dev/enroll/providers/exchange"
 	"github.com/enroll-dev/enroll/providers/ironic/ironictest"
 )
@@ -90,6 +91,10 @@ type estate struct {
 	runs  int
 }
 
+// hostKeys are those of the DHCP machines of all labs: making some for each is the
+// greater part of its work.
+var hostKeys = sync.OnceValue(dhcptest.NewHostKeys) //nolint:gochecknoglobals // made once for all tests
+
 func newEstate(t testing.TB, devices int, of ...family) *estate {
 	t.Helper()
 	e := &estate{t: t, dir: t.TempDir(), clock: newVirtual()}
@@ -98,7 +103,7 @@ func newEstate(t testing.TB, devices int, of ...family) *estate {
 		vendors = append(vendors, f.vendor)
 	}
 	l, err := lab.Start(lab.Options{
-		Dir: e.dir, Devices: devices, Seed: 7, Now: e.clock.Now, Families: vendors,
+		Dir: e.dir, Devices: devices, Seed: 7, Now: e.clock.Now, Families: vendors, HostKeys: hostKeys(),
 		Machine:   func(m *bmctest.Machine) { m.Profile.BootTime = 90 * time.Second },
 		Durations: ironictest.Durations{Verify: 3 * time.Second, Inspect: 20 * time.Second, Clean: 30 * time.Second, Power: 4 * time.Second, Release: time.Second},
 	})

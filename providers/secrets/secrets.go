@@ -120,6 +120,15 @@ func (b *Backend) Read(ctx context.Context, refs []plan.SecretRef) (map[plan.Sec
 // a program.
 func (b *Backend) Requests() int { return b.store.requests() }
 
+// Close lets go of connections that nothing is asked on any more. What is asked
+// later opens new ones.
+func (b *Backend) Close(context.Context) error {
+	if c, ok := b.store.(interface{ close() }); ok {
+		c.close()
+	}
+	return nil
+}
+
 // checkRef refuses references that would address something else than an item:
 // their names may be made of what NetBox says.
 func checkRef(ref plan.SecretRef) *plan.Fault {

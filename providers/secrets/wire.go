@@ -70,6 +70,8 @@ func newTransport(caFile string) (*http.Transport, error) {
 	return t, nil
 }
 
+func (w *wire) close() { w.client.CloseIdleConnections() }
+
 func (w *wire) requests() int { return int(w.sent.Load()) }
 
 // answer is a whole answer of any status.

@@ -5,6 +5,8 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
 	"github.com/enroll-dev/enroll/providers/bmc/recording"
 	"github.com/enroll-dev/enroll/providers/dhcp/dhcptest"
@@ -39,6 +41,8 @@ type Options struct {
 	Machine func(*bmctest.Machine)
 	// How long Ironic's work takes; zero values are those of fake hardware.
 	Durations ironictest.Durations
+	// HostKeys of the DHCP machine; nil for fresh ones, whose making takes a while.
+	HostKeys []ssh.Signer
 	// VaultToken is printable ASCII without blanks; empty for the usual one.
 	VaultToken string
 }
@@ -84,7 +88,7 @@ func Start(o Options) (*Lab, error) {
 	}
 	l.Vault = secretstest.New(vault)
 	l.NetBox = netboxtest.New(netboxtest.Options{Site: SiteName, Now: o.Now, Recorder: l.Recorder})
-	l.DHCP = dhcptest.New(dhcptest.Options{Now: o.Now, Recorder: l.Recorder, Directory: hostsDir, Main: dnsmasqConf, DeviceOf: deviceOf})
+	l.DHCP = dhcptest.New(dhcptest.Options{Now: o.Now, Recorder: l.Recorder, HostKeys: o.HostKeys, Directory: hostsDir, Main: dnsmasqConf, DeviceOf: deviceOf})
 	l.BMC = bmctest.New(bmctest.Options{Now: o.Now, Recorder: l.Recorder})
 	l.Ironic = ironictest.New(ironictest.Options{Now: o.Now, Recorder: l.Recorder, Durations: o.Durations, Verify: l.verify, Inventory: l.inventory})
 	l.seed(o.Machine)
