@@ -7,8 +7,15 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"testing"
 )
+
+// T is the part of testing.TB that is needed: the program does not know the
+// package testing.
+type T interface {
+	Helper()
+	Name() string
+	Fatalf(format string, args ...any)
+}
 
 // Points gives the points of 0 to n-1 that this run of the test tries, in rising
 // order: one in so many, starting somewhere that the test's name decides, so that
@@ -17,7 +24,7 @@ import (
 // ENROLL_TEST_EVERY is another number for "so many": 1 is the whole sweep.
 // ENROLL_TEST_SHARD=2/8 gives the second eighth of those points, so that several
 // processes share a sweep.
-func Points(t testing.TB, n, usual int) iter.Seq[int] {
+func Points(t T, n, usual int) iter.Seq[int] {
 	t.Helper()
 	every := usual
 	if set := os.Getenv("ENROLL_TEST_EVERY"); set != "" {
