@@ -13,6 +13,7 @@ import (
 	"github.com/enroll-dev/enroll/providers/bmc"
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
 	"github.com/enroll-dev/enroll/providers/exchange"
+	"github.com/enroll-dev/enroll/providers/exchange/sweep"
 )
 
 // restarting is what outlives the runs of a world.
@@ -81,7 +82,6 @@ func (w *world) renew() (found []*plan.Step, fault *plan.Fault) {
 // BMC nor in what outlives it. The next run restarts the BMC if that has not been
 // done, and the run after that finds nothing to do.
 func TestKilledBeforeTheRestart(t *testing.T) {
-	every, point := everyNth(t, 31), 0
 	for _, vendor := range rotating {
 		for name, prepare := range map[string]func(*world){
 			"staged":    func(*world) {},
@@ -100,12 +100,10 @@ func TestKilledBeforeTheRestart(t *testing.T) {
 			if (wanted == 1) != (vendor != bmctest.Generic) {
 				t.Fatalf("%s: %d restarts", vendor, wanted)
 			}
-			for at := 1; at <= total; at++ {
-				for _, after := range []bool{false, true} {
-					if point++; point%every != 0 {
-						continue
-					}
-					t.Run(fmt.Sprintf("%s %s %d %v", vendor, name, at, after), func(t *testing.T) {
+			t.Run(vendor+" "+name, func(t *testing.T) {
+				for point := range sweep.Points(t, 2*total, 31) {
+					at, after := point/2+1, point%2 == 1
+					t.Run(fmt.Sprintf("%d %v", at, after), func(t *testing.T) {
 						t.Parallel()
 						synctest.Test(t, func(t *testing.T) {
 							w := renewed(t, vendor)
@@ -114,7 +112,7 @@ func TestKilledBeforeTheRestart(t *testing.T) {
 						})
 					})
 				}
-			}
+			})
 		}
 	}
 }
