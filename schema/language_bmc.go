@@ -10,7 +10,7 @@ func bmcBlock() *block {
 			{name: "username", typ: secretType, perDevice: true, fallbackDoc: "field `username` of the item that `credential` names", example: `secret("bmc-${device.name}", "login")`, since: version01,
 				doc: "The user name of that account.", effect: "login at the BMC, the node's driver_info"},
 			{name: "factory_credential", typ: secretType, perDevice: true, fallbackDoc: "none: a BMC that does not take `credential` is a fault", example: `secret("bmc-factory", "password")`, since: version01,
-				doc: "The password that the account has when the BMC is new. A BMC that takes it, and not `credential`, gets a new one: made, staged in the vault beside the current one, set, proven by a login and published. Where the vault can only be read, the BMC gets the one of `credential`. No password is set on Supermicro.", effect: "bmc.credential"},
+				doc: "The password that the account has when the BMC is new. A BMC that takes it, and not `credential`, gets a new one: made, staged in the vault beside the current one, set, proven by a login and published. New ones are kept by `secrets \"vault\"` whose policy grants update; anywhere else the BMC gets the one of `credential`, and the plan fails where the BMC wants another. No password is set on Supermicro.", effect: "bmc.credential"},
 			{name: "monitoring", typ: secretType, fallbackDoc: "none: there is no monitoring account", example: `secret("ipmi_exporter", "password")`, since: version01,
 				doc: "The password of the monitoring account, the same on all BMCs. Ironic never uses it.", effect: "bmc.ipmi_user"},
 			{name: "monitoring_username", typ: secretType, fallbackDoc: "field `username` of the item that `monitoring` names", example: `secret("ipmi_exporter", "login")`, since: version01,

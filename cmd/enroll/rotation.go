@@ -10,16 +10,25 @@ import (
 	"github.com/enroll-dev/enroll/providers/secrets"
 )
 
-// rotator gives the backend as one that can be written, nil when it cannot.
-func (v *vault) rotator() providers.Rotator {
+// rotator gives the backend as one in which a reference can be written, nil when it
+// cannot.
+func (v *vault) rotator(ctx context.Context, ref plan.SecretRef) providers.Rotator {
 	r, ok := v.backend.(interface {
 		providers.Rotator
-		Writable() bool
+		Writable(ctx context.Context, ref plan.SecretRef) bool
 	})
-	if !ok || !r.Writable() {
+	if !ok || !r.Writable(ctx, ref) {
 		return nil
 	}
 	return r
+}
+
+// writer is rotator, or why there is none.
+func (v *vault) writer(ctx context.Context, ref plan.SecretRef) (providers.Rotator, error) {
+	if r := v.rotator(ctx, ref); r != nil {
+		return r, nil
+	}
+	return nil, plan.NewFault(plan.CodeSecretDenied, "%s can only be read", ref)
 }
 
 // optional reads a reference that may not be there; zero where it is not. It is
@@ -48,7 +57,7 @@ func (v *vault) renew(ref plan.SecretRef, value plan.Secret) {
 // Passwords gives what a device's BMC may take beside the host's credential.
 func (h hostCredentials) Passwords(ctx context.Context, device string) (bmc.Passwords, error) {
 	t := h.scope.Target(device)
-	p := bmc.Passwords{ReadOnly: h.vault.rotator() == nil, FactoryRef: t.Settings.BMCFactory, StagedRef: secrets.Staged(t.Settings.BMCPassword)}
+	p := bmc.Passwords{ReadOnly: h.vault.rotator(ctx, t.Settings.BMCPassword) == nil, FactoryRef: t.Settings.BMCFactory, StagedRef: secrets.Staged(t.Settings.BMCPassword)}
 	var err error
 	if p.Factory, err = h.vault.optional(ctx, t.Settings.BMCFactory); err != nil || p.ReadOnly {
 		return p, err
@@ -60,7 +69,11 @@ func (h hostCredentials) Passwords(ctx context.Context, device string) (bmc.Pass
 // Stage stores the next password of a device's BMC beside the current one.
 func (h hostCredentials) Stage(ctx context.Context, device string, next plan.Secret) error {
 	h.vault.redactor.Add(next)
-	_, err := h.vault.rotator().Stage(ctx, h.Ref(device), next)
+	w, err := h.vault.writer(ctx, h.Ref(device))
+	if err != nil {
+		return err
+	}
+	_, err = w.Stage(ctx, h.Ref(device), next)
 	return err
 }
 
@@ -74,7 +87,11 @@ func (h hostCredentials) Publish(ctx context.Context, device string) error {
 		return err
 	}
 	if next.Reveal() != "" {
-		version, err := h.vault.rotator().Publish(ctx, plan.StagedSecret{Ref: ref, Staged: to, Version: next.Version})
+		w, err := h.vault.writer(ctx, ref)
+		if err != nil {
+			return err
+		}
+		version, err := w.Publish(ctx, plan.StagedSecret{Ref: ref, Staged: to, Version: next.Version})
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 const (
 	oldPassword     = "Stored-2-Password"
 	factoryPassword = "Factory-2-Password"
+	readerToken     = "s.reads-only"
 )
 
 // rotationSite is a vault with one host's item, and its BMC as the factory leaves it.
@@ -31,13 +32,19 @@ type rotationSite struct {
 	now   time.Time
 	// refusals is what outlives a run; nil: a run of its own memory.
 	refusals *refusals
+	// keeps is where the secrets are, and options how it is reached.
+	keeps   plan.SecretsSettings
+	options secrets.Options
+	planned bool // the last plan had a step for the password
 }
 
 func newRotationSite(t *testing.T) *rotationSite {
 	t.Helper()
 	s := &rotationSite{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	s.vault = secretstest.New(secretstest.Options{Tokens: []secretstest.Token{{Value: secretstest.DefaultToken}}})
+	s.vault = secretstest.New(secretstest.Options{Tokens: []secretstest.Token{{Value: secretstest.DefaultToken}, {Value: readerToken, Read: []string{"secret/data/lon14/"}}}})
 	t.Cleanup(s.vault.Close)
+	s.keeps = plan.SecretsSettings{Backend: "vault", URL: s.vault.URL, Mount: "secret", Prefix: "lon14", TokenEnv: "T"}
+	s.options.Getenv = func(string) (string, bool) { return secretstest.DefaultToken, true }
 	s.vault.Put("lon14/bmc-gpu-001", map[string]string{"username": "root", "password": oldPassword})
 	s.vault.Put("lon14/bmc-factory", map[string]string{"password": factoryPassword})
 	s.fleet = bmctest.New(bmctest.Options{Now: func() time.Time { return s.now }})
@@ -74,10 +81,12 @@ func (s *rotationSite) run() (plan.Result, plan.Secret) {
 	defer func() { _ = client.Close(context.Background()) }()
 	p := plan.Build(plan.Input{Scope: s.scope, Kinds: bmc.Kinds(), World: client.Read(s.t.Context(), s.scope, plan.Desired(s.scope, bmc.Kinds()))})
 	result := plan.Already()
+	s.planned = false
 	for _, step := range p.Steps {
 		if step.Address.Kind != "credential" {
 			continue
 		}
+		s.planned = true
 		var memo plan.Memo
 		for range 20 {
 			if result = client.Run(s.t.Context(), s.scope, step, memo); result.Outcome != plan.OutcomeWait {
@@ -101,9 +110,7 @@ func (s *rotationSite) run() (plan.Result, plan.Secret) {
 
 func (s *rotationSite) backend() *secrets.Backend {
 	s.t.Helper()
-	backend, err := secrets.New(plan.SecretsSettings{Backend: "vault", URL: s.vault.URL, Mount: "secret", Prefix: "lon14", TokenEnv: "T"}, secrets.Options{
-		Getenv: func(string) (string, bool) { return secretstest.DefaultToken, true },
-	})
+	backend, err := secrets.New(s.keeps, s.options)
 	if err != nil {
 		s.t.Fatal(err)
 	}

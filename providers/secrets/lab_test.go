@@ -63,6 +63,14 @@ func TestVaultLab(t *testing.T) {
 		}
 	}
 	want("old one", "1")
+	if !b.Writable(t.Context(), ref) || b.Writable(t.Context(), plan.SecretRef{Item: "../elsewhere", Field: "f"}) {
+		t.Error("not writable, or too much is")
+	}
+	admin("PUT", "sys/policies/acl/"+folder, map[string]any{"policy": `path "secret/data/` + folder + `/*" { capabilities = ["read"] }`})
+	if b.Writable(t.Context(), ref) {
+		t.Error("what the policy lets be read only is writable")
+	}
+	admin("PUT", "sys/policies/acl/"+folder, map[string]any{"policy": `path "secret/data/` + folder + `/*" { capabilities = ["read", "update"] }`})
 	staged, err := b.Stage(t.Context(), ref, plan.NewSecret(`n<&>"w ä`, ""))
 	if err != nil {
 		t.Fatal(err)

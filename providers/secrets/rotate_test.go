@@ -96,6 +96,13 @@ func TestRotateFaults(t *testing.T) {
 	_, err = b.Publish(t.Context(), staged)
 	wantFault(t, err, plan.CodeSecretConflict)
 
+	if !b.Writable(t.Context(), ref) || open(t, settings(v.URL), reader).Writable(t.Context(), ref) {
+		t.Error("Writable does not say what the policies do")
+	}
+	v.Recorder.Inject(&exchange.Fault{Method: "POST", Kind: exchange.Status, Status: 404, Times: 1, Body: `{"errors":[]}`})
+	if !b.Writable(t.Context(), ref) {
+		t.Error("a vault that does not tell counts as one that cannot be written")
+	}
 	_, err = open(t, settings(v.URL), reader).Stage(t.Context(), ref, fresh)
 	wantFault(t, err, plan.CodeSecretDenied, "update", "secret/data/lon14/bmc")
 	_, err = b.Stage(t.Context(), plan.SecretRef{Item: "none", Field: "f"}, fresh)
@@ -112,6 +119,9 @@ func TestRotateFaults(t *testing.T) {
 	env, err := secrets.New(plan.SecretsSettings{Backend: "env"}, secrets.Options{Getenv: variables(nil)})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if env.Writable(t.Context(), ref) {
+		t.Error("variables are writable")
 	}
 	_, err = env.Stage(t.Context(), ref, fresh)
 	wantFault(t, err, plan.CodeConfigInvalid, "only read")

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -23,6 +26,8 @@ func Staged(ref plan.SecretRef) plan.SecretRef {
 
 // rotator is a store that can be written.
 type rotator interface {
+	// may tells that the caller has the right to write the item, as far as is known.
+	may(ctx context.Context, item string) bool
 	stage(ctx context.Context, ref plan.SecretRef, value plan.Secret) (version string, fault *plan.Fault)
 	publish(ctx context.Context, staged plan.StagedSecret) (version string, fault *plan.Fault)
 }
@@ -60,11 +65,12 @@ func (b *Backend) Publish(ctx context.Context, staged plan.StagedSecret) (string
 	return version, nil
 }
 
-// Writable tells whether the backend keeps new values: Stage and Publish of one
-// that does not refuse.
-func (b *Backend) Writable() bool {
-	_, ok := b.store.(rotator)
-	return ok
+// Writable tells whether the backend keeps new values of a reference: Stage and
+// Publish of one that does not refuse. A vault is asked what its policy grants; one
+// that does not say so counts as writable, and Stage finds out.
+func (b *Backend) Writable(ctx context.Context, ref plan.SecretRef) bool {
+	w, ok := b.store.(rotator)
+	return ok && checkRef(ref) == nil && w.may(ctx, ref.Item)
 }
 
 func (b *Backend) writer(ref plan.SecretRef) (rotator, error) {
@@ -143,4 +149,28 @@ func (v *vault) write(ctx context.Context, name string, item *entry) (string, *p
 		return "", v.evidence(plan.NewFault(plan.CodeSecretInvalid, "the vault did not say which version of item %q it wrote", name), a, "")
 	}
 	return strconv.Itoa(body.Data.Version), nil
+}
+
+// may asks what the policies of the token grant on an item.
+func (v *vault) may(ctx context.Context, name string) bool {
+	token, f := v.login.token(ctx)
+	if f != nil {
+		return true
+	}
+	path := strings.TrimPrefix(v.path(name), "/v1/")
+	if plain, err := url.PathUnescape(path); err == nil {
+		path = plain // in a body it is no URL
+	}
+	a, f := v.call(ctx, http.MethodPost, "/v1/sys/capabilities-self", v.header(token), map[string]any{"paths": []string{path}})
+	if f != nil || a.status != http.StatusOK {
+		return true
+	}
+	var body struct {
+		Data map[string]json.RawMessage `json:"data"`
+	}
+	var granted []string
+	if json.Unmarshal(a.body, &body) != nil || json.Unmarshal(body.Data[path], &granted) != nil || len(granted) == 0 {
+		return true
+	}
+	return slices.Contains(granted, "update") || slices.Contains(granted, "root")
 }

@@ -68,6 +68,8 @@ var cases = []exchangeCase{
 	{name: "mount that is not there", method: "GET", path: "nothing/data/x", status: 404,
 		errors: []string{`no handler for route "nothing/data/x". route entry not found.`}},
 	{name: "path of version 1", method: "GET", path: "secret/%P/none", status: 404, want: map[string]any{"data": nil}},
+	{name: "what a token may do", method: "POST", path: "sys/capabilities-self", body: `{"paths":["secret/data/%P/none"]}`, status: 200, want: map[string]any{"data.capabilities.0": "root", "data.capabilities.1": nil}},
+	{name: "what a token may do, of nothing", method: "POST", path: "sys/capabilities-self", body: `{}`, status: 400},
 	{name: "health", method: "GET", path: "sys/health", token: "-", status: 200, want: map[string]any{"sealed": false, "initialized": true}},
 }
 

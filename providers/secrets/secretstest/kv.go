@@ -62,6 +62,8 @@ func (s *Server) authorised(w http.ResponseWriter, r *http.Request, path string)
 	switch {
 	case !known:
 		refuse(w, http.StatusForbidden, "permission denied")
+	case path == "sys/capabilities-self":
+		s.capabilities(w, r)
 	case !allowed:
 		refuse(w, http.StatusForbidden, "1 error occurred:\n\t* permission denied\n\n")
 	case !strings.HasPrefix(path, s.opt.Mount+"/"):
@@ -80,6 +82,31 @@ func (s *Server) authorised(w http.ResponseWriter, r *http.Request, path string)
 	default:
 		refuse(w, http.StatusMethodNotAllowed, "unsupported operation")
 	}
+}
+
+// capabilities tells what the token may do with paths; every token may ask.
+func (s *Server) capabilities(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Paths []string `json:"paths"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || len(in.Paths) == 0 {
+		refuse(w, http.StatusBadRequest, "paths must be supplied")
+		return
+	}
+	data := map[string]any{}
+	for _, path := range in.Paths {
+		granted := []string{"deny"}
+		if t := s.tokenOf(r); t.Read == nil {
+			granted = []string{"root"}
+		} else if t.reads(path) {
+			granted = []string{"read"}
+		}
+		data[path] = granted
+		if len(in.Paths) == 1 {
+			data["capabilities"] = granted
+		}
+	}
+	answer(w, http.StatusOK, data, nil)
 }
 
 func (s *Server) get(w http.ResponseWriter, r *http.Request, item string) {

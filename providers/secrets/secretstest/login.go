@@ -11,7 +11,7 @@ import (
 
 // changes: a login writes nothing that anybody else sees.
 func changes(r *http.Request) bool {
-	return r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/login")
+	return r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/login") && !strings.HasSuffix(r.URL.Path, "/capabilities-self")
 }
 
 // inNamespace: the root, and the one that the server has.

@@ -7,6 +7,7 @@ package secretstest
 import (
 	"crypto/tls"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -124,25 +125,30 @@ func (s *Server) setSealed(sealed bool) {
 	s.sealed = sealed
 }
 
-// token finds who asks and whether a path may be used.
-func (s *Server) token(r *http.Request, path string) (known, allowed bool) {
+// tokenOf finds who asks; nil when nobody knows.
+func (s *Server) tokenOf(r *http.Request) *Token {
 	value := r.Header.Get("X-Vault-Token")
 	if value == "" {
 		value = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	}
 	for _, t := range append(s.opt.Tokens[:len(s.opt.Tokens):len(s.opt.Tokens)], s.issued...) {
-		if t.Value != value {
-			continue
+		if t.Value == value {
+			return &t
 		}
-		if t.Read == nil {
-			return true, true
-		}
-		for _, start := range t.Read {
-			if r.Method == http.MethodGet && strings.HasPrefix(path, start) {
-				return true, true
-			}
-		}
-		return true, false
 	}
-	return false, false
+	return nil
+}
+
+// reads tells that the policy grants read on a path.
+func (t *Token) reads(path string) bool {
+	return t.Read == nil || slices.ContainsFunc(t.Read, func(start string) bool { return strings.HasPrefix(path, start) })
+}
+
+// token finds who asks and whether a path may be used.
+func (s *Server) token(r *http.Request, path string) (known, allowed bool) {
+	t := s.tokenOf(r)
+	if t == nil {
+		return false, false
+	}
+	return true, t.Read == nil || r.Method == http.MethodGet && t.reads(path)
 }
