@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -385,8 +386,8 @@ func TestLabWrongCableIsNamed(t *testing.T) {
 	has(t, l.enroll(t, exitDone, "plan", "gpu-022", "--detailed-exitcode"), nothingToDo)
 }
 
-// killed runs apply and kills it hard once a text was printed.
-func (l *realLab) killed(t *testing.T, at string, args ...string) {
+// killed runs apply and kills it hard once it has printed a line that is the one.
+func (l *realLab) killed(t *testing.T, the func(line []byte) bool, args ...string) {
 	t.Helper()
 	cmd := l.command(args...)
 	out, err := cmd.StdoutPipe()
@@ -397,25 +398,30 @@ func (l *realLab) killed(t *testing.T, at string, args ...string) {
 		t.Fatal(err)
 	}
 	var seen bytes.Buffer
-	buf := make([]byte, 4096)
-	for !bytes.Contains(seen.Bytes(), []byte(at)) {
-		n, err := out.Read(buf)
-		seen.Write(buf[:n])
-		if err != nil {
-			t.Fatalf("apply ended before %q was printed:\n%s", at, seen.String())
+	lines := bufio.NewScanner(io.TeeReader(out, &seen))
+	lines.Buffer(nil, 64<<20) // the plan is one line of the stream of events
+	for lines.Scan() {
+		if the(lines.Bytes()) {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // killed, as wanted
+			return
 		}
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // killed, as wanted
+	t.Fatalf("it came to its end and not to the kill: %v, %v\n%s", lines.Err(), cmd.Wait(), seen.String())
+}
+
+// saying is a line with a text.
+func saying(text string) func([]byte) bool {
+	return func(line []byte) bool { return bytes.Contains(line, []byte(text)) }
 }
 
 func TestLabKilledApplyConverges(t *testing.T) {
 	t.Run("planned again", func(t *testing.T) {
 		l := openLab(t)
 		l.reset(t, "gpu-004")
-		l.killed(t, "provision state inspecting", "apply", "gpu-004", "--auto-approve")
+		l.killed(t, saying("provision state inspecting"), "apply", "gpu-004", "--auto-approve")
 		l.enroll(t, exitDone, "apply", "gpu-004", "--auto-approve")
 		has(t, l.enroll(t, exitDone, "plan", "gpu-004", "--detailed-exitcode"), nothingToDo)
 	})
@@ -424,7 +430,7 @@ func TestLabKilledApplyConverges(t *testing.T) {
 		l.reset(t, "gpu-005")
 		file := filepath.Join(t.TempDir(), "gpu-005.plan")
 		l.enroll(t, exitDone, "plan", "gpu-005", "--out", file)
-		l.killed(t, "provision state clean", "apply", file, "--auto-approve")
+		l.killed(t, saying("provision state clean"), "apply", file, "--auto-approve")
 		l.enroll(t, exitDone, "apply", file, "--auto-approve")
 		has(t, l.enroll(t, exitDone, "plan", "gpu-005", "--detailed-exitcode"), nothingToDo)
 		has(t, l.enroll(t, exitStale, "apply", file, "--auto-approve"), "PLAN_ALREADY_APPLIED")
