@@ -97,6 +97,12 @@ var hostKeys = sync.OnceValue(dhcptest.NewHostKeys) //nolint:gochecknoglobals //
 
 func newEstate(t testing.TB, devices int, of ...family) *estate {
 	t.Helper()
+	return newEstateOf(t, devices, func(*bmctest.Machine) {}, of...)
+}
+
+// newEstateOf has machines that are not the usual ones.
+func newEstateOf(t testing.TB, devices int, machine func(*bmctest.Machine), of ...family) *estate {
+	t.Helper()
 	e := &estate{t: t, dir: t.TempDir(), clock: newVirtual()}
 	var vendors []string
 	for _, f := range of {
@@ -104,7 +110,7 @@ func newEstate(t testing.TB, devices int, of ...family) *estate {
 	}
 	l, err := lab.Start(lab.Options{
 		Dir: e.dir, Devices: devices, Seed: 7, Now: e.clock.Now, Families: vendors, HostKeys: hostKeys(),
-		Machine:   func(m *bmctest.Machine) { m.Profile.BootTime = 90 * time.Second },
+		Machine:   func(m *bmctest.Machine) { m.Profile.BootTime = 90 * time.Second; machine(m) },
 		Durations: ironictest.Durations{Verify: 3 * time.Second, Inspect: 20 * time.Second, Clean: 30 * time.Second, Power: 4 * time.Second, Release: time.Second},
 	})
 	if err != nil {

@@ -43,6 +43,17 @@ const (
 	wroteEndPlan   = "end-plan"
 )
 
+// ours reports whether a line is one that a Journal writes.
+func (e entry) ours() bool {
+	switch e.What {
+	case wroteBeginPlan, wroteStop, wroteEndPlan:
+		return !e.Time.IsZero()
+	case wroteBegin, wroteWait, wroteAttempt, wroteEnd:
+		return !e.Time.IsZero() && e.Step != ""
+	}
+	return false
+}
+
 // Journal is the append-only record of the runs of one plan: JSON lines in
 // PLANID.jsonl, mode 0600. A step's begin is on disk before its first request is
 // sent. The open file carries a lock, so that one plan is applied by one process.

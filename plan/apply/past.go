@@ -107,7 +107,8 @@ func readFile(path string) (Past, error) {
 }
 
 // readPast reads all lines. A last line that is no whole one is what a crash
-// left; such a line in the middle was ended by the run that came after.
+// left, with whatever the disk had there; such a line in the middle was ended by the
+// run that came after.
 func readPast(r io.Reader) (Past, error) {
 	past := emptyPast()
 	at := map[string]int{}
@@ -115,7 +116,7 @@ func readPast(r io.Reader) (Past, error) {
 	for {
 		line, err := in.ReadBytes('\n')
 		var e entry
-		if json.Unmarshal(line, &e) == nil {
+		if json.Unmarshal(line, &e) == nil && e.ours() {
 			past.take(e, at)
 		}
 		if errors.Is(err, io.EOF) {
@@ -178,9 +179,6 @@ func (p *Past) take(e entry, at map[string]int) {
 		return
 	case wroteStop:
 		p.Stopped = true
-		return
-	}
-	if e.Step == "" {
 		return
 	}
 	i, known := at[e.Step]

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -595,28 +594,6 @@ func TestJournalIsHeldByOneProcess(t *testing.T) {
 	info, err := os.Stat(j.Path())
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
-}
-
-func TestATornLineIsWhatACrashLeaves(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "p1.jsonl")
-	if err := os.WriteFile(path, []byte(`{"what":"begin","step":"s7"}`+"\n"+`{"what":"end","st`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	j, err := OpenJournal(dir, "p1", time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f := j.begin(step("s8", "a", "x")); f != nil {
-		t.Fatal(f)
-	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	past, err := ReadJournal(dir, "p1")
-	if err != nil || past.Ended || !past.Begun["s7"] || !past.Begun["s8"] {
-		t.Errorf("past %+v, %v", past, err)
 	}
 }
 

@@ -29,6 +29,12 @@ func (r *Recorder) Wrap(d Describe, next http.Handler) http.Handler {
 		if d.Mutating != nil {
 			rec.Mutating = d.Mutating(req)
 		}
+		if rec.Mutating {
+			// What cannot be read is what the client did not send: the handler meets the
+			// same end.
+			rec.Body, _ = io.ReadAll(req.Body)
+			req.Body = io.NopCloser(bytes.NewReader(rec.Body))
+		}
 		rec, fault := r.Begin(rec)
 		if fault == nil {
 			sw := &statusWriter{ResponseWriter: w, status: http.StatusOK}

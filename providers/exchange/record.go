@@ -21,6 +21,9 @@ type Record struct {
 	Status   int       `json:"status"` // HTTP status, or a command's exit status; 0 when the connection was cut
 	Mutating bool      `json:"mutating"`
 	Fault    string    `json:"fault,omitempty"` // the injected fault, if one hit
+	// Body is what an HTTP request that writes carried. It may hold secrets and is
+	// never written out.
+	Body []byte `json:"-"`
 }
 
 // Recorder collects records and decides on faults. The zero value is not
