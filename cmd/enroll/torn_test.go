@@ -10,6 +10,7 @@ import (
 
 	"github.com/enroll-dev/enroll/plan/apply"
 	"github.com/enroll-dev/enroll/providers/exchange"
+	"github.com/enroll-dev/enroll/providers/exchange/sweep"
 )
 
 // A crash cut the last lines of a journal at some byte, any byte, when all was done
@@ -36,8 +37,8 @@ func TestAJournalThatIsCutShort(t *testing.T) {
 	world := e.world()
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	last := len(bytes.Join(lines[len(lines)-6:], nil)) // the end of the plan, and of its last steps
-	every := everyNth(t, 97)
-	for cut := len(whole) - last; cut < len(whole); cut += every {
+	for point := range sweep.Points(t, last, 97) {
+		cut := len(whole) - last + point
 		for _, tail := range []string{"", "\x00\x00\x00\x00", "{\"time\":\n"} {
 			name := fmt.Sprintf("cut at %d of %d, then %q", cut, len(whole), tail)
 			if err := os.WriteFile(path, append(bytes.Clone(whole[:cut]), tail...), 0o600); err != nil {

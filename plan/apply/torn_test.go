@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/providers/exchange/sweep"
 )
 
 // tails are what a crash can leave behind the last bytes that were written: nothing,
@@ -142,11 +143,7 @@ func asError(f *plan.Fault) error {
 func TestARunGoesOnFromEveryByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw := recorded(t)
-		every := 23
-		if os.Getenv("ENROLL_TEST_EVERY") == "1" {
-			every = 1
-		}
-		for cut := 0; cut < len(raw)-1; cut += every {
+		for cut := range sweep.Points(t, len(raw)-1, 23) {
 			for _, arrived := range []bool{true, false} {
 				s := newSetup(t, []string{"a", "b"}, step("s1", "a", "one"), step("s2", "a", "two", "s1"), step("s3", "b", "one"), step("s4", "a", "three", "s2"))
 				if err := os.WriteFile(journalPath(s.dir, "p1"), raw[:cut], 0o600); err != nil {
