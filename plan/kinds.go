@@ -20,7 +20,7 @@ type kindForm struct {
 var kindForms = map[string]kindForm{ //nolint:gochecknoglobals // a constant table
 	"netbox.status": {}, "netbox.tag": {keyed: true}, "netbox.platform_class": {},
 	"dhcp.reservation": {}, "dhcp.service": {shared: true}, "dhcp.index": {shared: true}, "dhcp.stale": {keyed: true, shared: true},
-	"bmc.credential": {}, "bmc.hostname": {}, "bmc.ntp": {}, "bmc.boot_order": {},
+	"bmc.credential": {}, "bmc.hostname": {}, "bmc.ntp": {}, "bmc.time_zone": {}, "bmc.boot_order": {},
 	"bmc.reset": {}, "bmc.network": {}, "bmc.security": {}, "bmc.syslog": {}, "bmc.bios": {},
 	"bmc.ipmi_user": {}, "bmc.ipmi_lan": {}, "bmc.virtual_media": {},
 	"ironic.node": {}, "ironic.portgroup": {keyed: true}, "ironic.port": {keyed: true}, "ironic.provision": {keyed: true}, "ironic.power": {},

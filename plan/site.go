@@ -19,7 +19,6 @@ type Site struct {
 
 	Verification Verification
 
-	// What follows is decoded and checked; this version does not act on it.
 	Limits     Limits
 	OwnedNodes OwnedNodes
 
@@ -212,8 +211,6 @@ type BMCSettings struct {
 	Monitoring, MonitoringUser SecretRef
 	MonitoringRole             string // ReadOnly, Operator, Administrator
 	VerifyIPMI                 bool   // prove the account by a login over IPMI
-
-	// What follows is decoded and checked; this version does not act on it.
 
 	TimeZone string // IANA name; empty: left alone
 }

@@ -51,7 +51,6 @@ func (r *reporter) site(b *rawBlock) *plan.Site {
 	r.checkRoles(b)
 	r.checkClasses(b)
 	r.checkNeeds(b, s)
-	r.sayUnused(b)
 	return s
 }
 

@@ -1,11 +1,8 @@
 package schema
 
 import (
-	"sort"
 	"strings"
 	"time"
-
-	"github.com/hashicorp/hcl/v2"
 
 	"github.com/enroll-dev/enroll/plan"
 )
@@ -134,43 +131,4 @@ func shortDuration(d time.Duration) string {
 		}
 	}
 	return s
-}
-
-// sayUnused warns once about everything that is set and not acted on.
-func (r *reporter) sayUnused(site *rawBlock) {
-	unused := unusedBelow(site, nil)
-	if len(unused) == 0 {
-		return
-	}
-	first := unused[0]
-	var paths []string
-	for _, u := range unused {
-		paths = append(paths, u.path)
-		if u.at.Filename == first.at.Filename && u.at.Start.Byte < first.at.Start.Byte {
-			first = u
-		}
-	}
-	sort.Strings(paths)
-	r.warn(first.at, "Not used by this version", "These settings were checked, and this version of enroll does nothing with them: %s.", strings.Join(paths, ", "))
-}
-
-// unusedSetting is an attribute, or a whole block, that nothing acts on.
-type unusedSetting struct {
-	path string
-	at   hcl.Range
-}
-
-func unusedBelow(b *rawBlock, out []unusedSetting) []unusedSetting {
-	if b.spec.unused {
-		return append(out, unusedSetting{b.path, b.at})
-	}
-	for _, a := range b.attrs {
-		if a.spec != nil && a.spec.unused && a.value != false { // a switch that is off asks for nothing
-			out = append(out, unusedSetting{a.path, a.at})
-		}
-	}
-	for _, child := range b.blocks {
-		out = unusedBelow(child, out)
-	}
-	return out
 }

@@ -142,7 +142,7 @@ func blockTopics(b *block, path string, out *[]Topic) {
 		if child.name == "site" {
 			below = ""
 		}
-		t := Topic{Name: joinPath(path, child.name), Kind: "block", Doc: child.text(), Later: child.later}
+		t := Topic{Name: joinPath(path, child.name), Kind: "block", Doc: child.doc, Later: child.later}
 		if child.label != nil {
 			t.Facts = append(t.Facts, Fact{"label", child.label.doc})
 		}
@@ -187,7 +187,7 @@ func howOften(b *block) string {
 }
 
 func attributeTopic(b *block, a *attribute, path string) Topic {
-	t := Topic{Name: joinPath(path, a.name), Kind: "attribute", Doc: a.text(), Later: a.later}
+	t := Topic{Name: joinPath(path, a.name), Kind: "attribute", Doc: a.doc, Later: a.later}
 	if a.later {
 		return t
 	}

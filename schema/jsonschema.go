@@ -173,7 +173,7 @@ func orTemplate(s node) node {
 }
 
 func attributeDoc(a *attribute) string {
-	text := plain(a.text())
+	text := plain(a.doc)
 	if a.typ == durationType && a.min != "" {
 		text += " From " + a.min + " to " + a.max + "."
 	}

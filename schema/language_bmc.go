@@ -45,8 +45,8 @@ func ntpBlock() *block {
 		attrs: []attribute{
 			{name: "servers", typ: textListType, perDevice: true, mayBeEmpty: true, check: isHost, fallbackDoc: "those that NetBox has for the site; where it has none, the BMC's are left alone", example: `["ntp1.example.net", "192.0.2.123"]`, since: version01,
 				doc: "The time servers, names or addresses, in order of preference. An empty list leaves the BMC's alone.", effect: "bmc.ntp"},
-			{name: "time_zone", typ: textType, unused: true, check: isTimeZone, fallbackDoc: "the BMC's is left alone", example: `"Europe/London"`, since: version01,
-				doc: "The time zone in which the BMC shows times, by its IANA name.", effect: "bmc.ntp"},
+			{name: "time_zone", typ: textType, check: isTimeZone, fallbackDoc: "the BMC's is left alone", example: `"Europe/London"`, since: version01,
+				doc: "The time zone in which the BMC shows times, by its IANA name. A BMC that keeps an offset from UTC (XCC, AMI) takes zones without daylight saving only, a Supermicro UTC only; one that cannot have it is left alone and says so.", effect: "bmc.time_zone"},
 		},
 	}
 }
@@ -168,7 +168,7 @@ func amiBlock() *block {
 
 func supermicroBlock() *block {
 	return vendorBlock("supermicro", "Supermicro", "",
-		attribute{name: "lockdown", typ: boolType, unused: true, fallbackDoc: "left as it is", example: "false", since: version01,
+		attribute{name: "lockdown", typ: boolType, fallbackDoc: "left as it is", example: "false", since: version01,
 			doc: "Whether the system is locked down when everything else is set.", effect: "bmc.security"})
 }
 

@@ -33,7 +33,7 @@ func ownedNodesBlock() *block {
 // harmlessKinds are the kinds without the effects reboot, bmc_reset, power and
 // credential.
 func harmlessKinds() []string {
-	return []string{"netbox.platform_class", "dhcp.reservation", "dhcp.index", "dhcp.service", "bmc.hostname", "bmc.ntp", "bmc.syslog", "bmc.security", "bmc.virtual_media", "bmc.ipmi_lan"}
+	return []string{"netbox.platform_class", "dhcp.reservation", "dhcp.index", "dhcp.service", "bmc.hostname", "bmc.ntp", "bmc.time_zone", "bmc.syslog", "bmc.security", "bmc.virtual_media", "bmc.ipmi_lan"}
 }
 
 func verificationBlock() *block {

@@ -75,13 +75,8 @@ func TestSite(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, ds := load(string(src), Options{Version: "0.1.0", Vars: map[string]string{"port": "2222"}})
-	if len(ds) != 1 || ds[0].Summary != "Not used by this version" {
+	if len(ds) > 0 {
 		t.Fatal(text(t, ds))
-	}
-	for _, path := range file.Unused() {
-		if !strings.Contains(ds[0].Detail, path) {
-			t.Errorf("%s is not used, and nobody says so: %s", path, ds[0].Detail)
-		}
 	}
 	site := *file.Site()
 	if len(site.Files) != 1 || site.Files[0].Name != "site.hcl" || len(site.Files[0].SHA256) != 64 {

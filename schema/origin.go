@@ -24,8 +24,6 @@ type Origin struct {
 	Overridden []Written // the nearest first
 	Doc        string
 	Effect     string
-	// Unused: the value is checked and not used by this version.
-	Unused bool
 }
 
 // Written is a line that sets an attribute.
@@ -90,20 +88,8 @@ func (f *File) eachAttribute(b *rawBlock, path string, leftOut bool, visit func(
 	}
 }
 
-// Unused lists the paths of what the site sets and this version does not use.
-func (f *File) Unused() []string {
-	var out []string
-	for _, b := range f.root.named("site") {
-		for _, u := range unusedBelow(b, nil) {
-			out = append(out, u.path)
-		}
-	}
-	sort.Strings(out)
-	return out
-}
-
 func (f *File) origin(b *rawBlock, spec *attribute) Origin {
-	o := Origin{Path: joinPath(b.path, spec.name), PerDevice: spec.perDevice, Doc: spec.text(), Effect: spec.effect, Unused: spec.unused || b.spec.unused}
+	o := Origin{Path: joinPath(b.path, spec.name), PerDevice: spec.perDevice, Doc: spec.doc, Effect: spec.effect}
 	a := b.attr(spec.name)
 	if a == nil {
 		o.Default, o.Value = true, spec.defaultText()

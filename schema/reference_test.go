@@ -58,8 +58,6 @@ func referencePage() string {
 	if rows.Len() > 0 {
 		b.WriteString("\n## Not in this version\n\nThese names are reserved. A folder that uses one is refused with a message that says so.\n\n| name | meant for |\n|---|---|\n" + rows.String())
 	}
-	unused := unusedNames(language(), "", nil)
-	fmt.Fprintf(&b, "\n## Checked and not used by this version\n\nA folder that sets one of these gets one warning that lists them: `%s`.\n", strings.Join(unused, "`, `"))
 	return b.String()
 }
 
@@ -94,7 +92,7 @@ func blockPage(b *strings.Builder, spec *block, path string) {
 	if spec.variant != "" {
 		title += ` "` + spec.variant + `"`
 	}
-	fmt.Fprintf(b, "\n## %s\n\n%s Since %s.\n", title, spec.text(), spec.since)
+	fmt.Fprintf(b, "\n## %s\n\n%s Since %s.\n", title, spec.doc, spec.since)
 	if spec.label != nil && spec.variant == "" {
 		fmt.Fprintf(b, "\nThe label is %s, for example `%s \"%s\"`.\n", spec.label.doc, spec.name, spec.label.example)
 	}
@@ -108,7 +106,7 @@ func blockPage(b *strings.Builder, spec *block, path string) {
 			b.WriteString("\n| attribute | type | default | meaning | decides | since |\n|---|---|---|---|---|---|\n")
 			first = false
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s<br>`%s = %s` | %s | %s |\n", a.name, typeCell(a), defaultCell(a), a.text(), a.name, a.example, a.effect, a.since)
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s<br>`%s = %s` | %s | %s |\n", a.name, typeCell(a), defaultCell(a), a.doc, a.name, a.example, a.effect, a.since)
 	}
 	for _, child := range spec.blocks {
 		next := title + "."
@@ -164,26 +162,6 @@ func later(b *strings.Builder, spec *block, path string) {
 		}
 		later(b, child, next)
 	}
-}
-
-// unusedNames lists the attributes, and the whole blocks, that nothing acts on.
-func unusedNames(spec *block, path string, out []string) []string {
-	if spec.unused {
-		return append(out, path)
-	}
-	for i := range spec.attrs {
-		if spec.attrs[i].unused {
-			out = append(out, joinPath(path, spec.attrs[i].name))
-		}
-	}
-	for _, child := range spec.blocks {
-		next := joinPath(path, child.name)
-		if child.name == "site" {
-			next = ""
-		}
-		out = unusedNames(child, next, out)
-	}
-	return out
 }
 
 // TestTable keeps the table itself whole: what a reader needs is there, defaults
@@ -291,7 +269,6 @@ func examples(t *testing.T, backend string, skip, skipSecrets []string) {
 	}
 	write(language(), "", append(skip, "include", "ntp_servers", "config", "warn", "require_approval"))
 	_, ds := load(b.String(), Options{Version: "0.1.0"})
-	ds = slices.DeleteFunc(ds, func(d Diagnostic) bool { return d.Summary == "Not used by this version" })
 	if ds.HasErrors() || len(ds) > 0 && slices.Contains(skip, "insecure") {
 		t.Errorf("with secrets %q without %v, %v: %s", backend, skip, skipSecrets, text(t, ds))
 	}

@@ -48,7 +48,6 @@ type attribute struct {
 	effect  string // what it decides
 	since   string
 	later   bool // part of the language, not of this version
-	unused  bool // decoded and checked; nothing of this version acts on it
 }
 
 // block is one block of the language's table.
@@ -64,7 +63,6 @@ type block struct {
 	doc      string
 	since    string
 	later    bool
-	unused   bool   // all of it is decoded and checked; nothing of this version acts on it
 	instead  string // what to do where it is later; empty: remove it
 }
 
@@ -120,24 +118,6 @@ func (b *block) blockNames() []string {
 		}
 	}
 	return names
-}
-
-// notUsed ends the description of what this version does not act on.
-const notUsed = " Not used by this version."
-
-// text is the description for people.
-func (a *attribute) text() string {
-	if a.unused {
-		return a.doc + notUsed
-	}
-	return a.doc
-}
-
-func (b *block) text() string {
-	if b.unused {
-		return b.doc + notUsed
-	}
-	return b.doc
 }
 
 // walkAttributes calls visit for every attribute of the language.

@@ -18,5 +18,6 @@ func supermicroFamily() family {
 		password:     passwordRule{none: true, least: 8, most: 20},
 		lockout:      lockoutRule{after: 3, window: 10 * time.Minute},
 		ntp:          ntpRule{most: 2, enableFirst: true}, syslog: supermicroSyslog(),
+		security: []securityRow{{setting: "Lockdown", place: placeLockdown, keys: []string{"SysLockdownEnabled"}, last: true}},
 	}
 }

@@ -25,7 +25,7 @@ type facet struct {
 // facets are all kinds of this package, in the order in which their steps run.
 func facets() []facet {
 	return []facet{
-		credentialFacet(), resetFacet(), hostnameFacet(), networkFacet(), ntpFacet(), syslogFacet(), virtualMediaFacet(), biosFacet(), bootOrderFacet(), linkFacet(), ipmiUserFacet(), ipmiLANFacet(), securityFacet(), ipmiLoginFacet(),
+		credentialFacet(), resetFacet(), hostnameFacet(), networkFacet(), ntpFacet(), timeZoneFacet(), syslogFacet(), virtualMediaFacet(), biosFacet(), bootOrderFacet(), linkFacet(), ipmiUserFacet(), ipmiLANFacet(), securityFacet(), ipmiLoginFacet(),
 	}
 }
 

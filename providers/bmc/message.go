@@ -127,8 +127,8 @@ var (
 	idsBusy           = []string{"SYS518", "SWC0700", "RAC0508", "RAC0509", "LC060", "PatchInProgress", "ResourceInUse", "ServiceShuttingDown", "ServiceInUnknownState", "SYS431", "JCP030", "ActionInProgress", "WaitTime"} //nolint:gochecknoglobals // a constant table
 )
 
-// idsLockdown: an iDRAC is locked down.
-var idsLockdown = []string{"SYS406", "SYS291", "RAC1201", "BIOS031"} //nolint:gochecknoglobals // a constant table
+// idsLockdown: an iDRAC, or a Supermicro, is locked down.
+var idsLockdown = []string{"SYS406", "SYS291", "RAC1201", "BIOS031", "OemSystemLockdownEnabled"} //nolint:gochecknoglobals // a constant table
 
 // idsCommitted: settings wait for the next boot, and others are refused until then.
 var idsCommitted = []string{"SYS011", "RAC011", "RAC052", "RAC0773", "BIOS006", "BIOS007", "RAC0679", "SYS074"} //nolint:gochecknoglobals // a constant table

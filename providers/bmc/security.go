@@ -3,6 +3,7 @@ package bmc
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ const (
 	placeAccounts   place = "account service"
 	placeAttributes place = "attributes"
 	placeXCC        place = "security service" // Lenovo's
+	placeLockdown   place = "system lockdown"  // Supermicro's
 )
 
 func securityFacet() facet {
@@ -65,7 +67,8 @@ func securityKind() plan.Kind {
 func securityPlaces(set map[string]string) []string {
 	var out []string
 	for _, key := range sortedKeys(set) {
-		if strings.HasPrefix(key, "bmc.security.") || strings.HasPrefix(key, "bmc.idrac.") || strings.HasPrefix(key, "bmc.xcc.") {
+		block, attribute := key[:strings.LastIndexByte(key, '.')+1], key[strings.LastIndexByte(key, '.')+1:]
+		if block == "bmc.security." || slices.Contains([]string{"bmc.idrac.", "bmc.xcc.", "bmc.supermicro."}, block) && attribute != "restrict_boot" {
 			out = append(out, set[key])
 		}
 	}
@@ -119,6 +122,9 @@ func wantedSecurity(s *plan.BMCSettings) map[string]plan.Value {
 		if len(of) > 0 {
 			want["xcc"] = plan.Obj(of)
 		}
+	}
+	if v := s.Supermicro; v != nil && v.Lockdown != nil {
+		want["supermicro"] = plan.Obj(map[string]plan.Value{"Lockdown": plan.Bool(*v.Lockdown)})
 	}
 	return want
 }
@@ -288,6 +294,8 @@ func (k *conn) placeOf(ctx context.Context, p place) (document, *plan.Fault) {
 		return k.attributes(ctx)
 	case placeXCC:
 		return k.ofManagerOem(ctx, "Lenovo", "Security")
+	case placeLockdown:
+		return k.ofManagerOem(ctx, "Supermicro", "SysLockdown")
 	case placeAccounts:
 		path := k.tree.root.link("AccountService")
 		if path == "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -24,6 +25,8 @@ func demand(w *world) {
 	b.IDRAC = &plan.VendorSettings{Lockdown: &on, IPBlocking: &on, Attributes: map[string]any{"VNCServer.1.Enable": "Disabled", "SysLog.1.Port": int64(514)}}
 	b.XCC = &plan.VendorSettings{FirmwareRollback: &off}
 	b.AMI = &plan.VendorSettings{VirtualMedia: &on}
+	b.Supermicro = &plan.VendorSettings{Lockdown: &on}
+	b.TimeZone = "UTC"
 	for _, t := range w.scope.Targets {
 		t.Settings.SyslogServers = []string{"syslog1.example.org", "syslog2.example.org"}
 	}
@@ -44,9 +47,10 @@ func benches() []bench {
 			on, servers := b.NTP()
 			return on && slices.Equal(servers, []string{"ntp1.example.org", "ntp2.example.org"})
 		}},
+		{"time_zone", nil, func(b *bmctest.BMC) bool { return zoneOf(b) }},
 		{"network", nil, func(b *bmctest.BMC) bool { return b.DHCP() }},
 		{"syslog", []string{bmctest.Generic, bmctest.AMI}, func(b *bmctest.BMC) bool { return syslogOf(b) }},
-		{"security", []string{bmctest.AMI, bmctest.Supermicro}, func(b *bmctest.BMC) bool { return securityOf(b) }},
+		{"security", []string{bmctest.AMI}, func(b *bmctest.BMC) bool { return securityOf(b) }},
 		{"virtual_media", []string{bmctest.Generic, bmctest.IDRAC, bmctest.XCC, bmctest.Supermicro}, func(b *bmctest.BMC) bool { return b.Value("rmedia") == true }},
 	}
 }
@@ -63,8 +67,20 @@ func syslogOf(b *bmctest.BMC) bool {
 	return false
 }
 
+func zoneOf(b *bmctest.BMC) bool {
+	switch b.Vendor() {
+	case bmctest.IDRAC:
+		return b.Attribute("Time.1.Timezone") == "UTC"
+	case bmctest.Supermicro:
+		return b.Value("zone") == "(UTC+00:00) Coordinated Universal Time"
+	}
+	return b.Value("offset") == "+00:00" && b.Value("saving") == false
+}
+
 func securityOf(b *bmctest.BMC) bool {
 	switch b.Vendor() {
+	case bmctest.Supermicro:
+		return b.Value("lockdown") == true
 	case bmctest.IDRAC:
 		return b.Attribute("WebServer.1.BlockHTTPPort") == "Enabled" && b.Attribute("SNMP.1.SNMPProtocol") == "SNMPv3" && b.Attribute("WebServer.1.TLSProtocol") == "TLS 1.2 and Higher" &&
 			b.Attribute("IPBlocking.1.FailCount") == 5 && b.Attribute("OS-BMC.1.AdminState") == "Disabled" && b.Attribute("VNCServer.1.Enable") == "Disabled" && b.Attribute("Lockdown.1.SystemLockdown") == "Enabled"
@@ -268,6 +284,45 @@ func TestLockdown(t *testing.T) {
 		t.Errorf("%s %s", r.Outcome, faultText(r.Fault))
 	}
 	w.close()
+}
+
+// A Supermicro's lockdown refuses changes and new accounts: it is lifted for both,
+// and put back last.
+func TestLockdownOfSupermicro(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := monitoredWorld(t, bmctest.Supermicro)
+		locked := func() bool { return w.bmcs[0].Value("lockdown") == true }
+		w.bmcs[0].SetValue("lockdown", true)
+		for _, kind := range []string{"hostname", "ipmi_user"} {
+			if f := w.converged(kind); f == nil || f.Code != plan.CodeBMCRefused || !strings.Contains(f.WayOut(), "lockdown = true in bmc.supermicro") || !locked() {
+				t.Errorf("%s, which nobody lifts it for: %s", kind, faultText(f))
+			}
+		}
+		on := true
+		w.scope.Site.BMC.Supermicro = &plan.VendorSettings{Lockdown: &on}
+		for _, kind := range []string{"hostname", "ipmi_user"} {
+			w.bmcs[0].ChangeUser(monitorName, "Other-2-Password", "Operator")
+			w.bmcs[0].SetHostname("other")
+			w.bmcs[0].SetValue("lockdown", true)
+			w.close()
+			w.connect()
+			p := w.build(w.read())
+			if s := stepOf(p, "security"); s == nil || s.Reason != plan.ReasonChanged {
+				t.Fatalf("%s: %s", kind, steps(p))
+			}
+			if f := w.converged(kind); f != nil || locked() {
+				t.Errorf("%s: %s", kind, faultText(f))
+			}
+			if f := w.converged("ipmi_user", "ipmi_lan", "hostname", "ntp", "security"); f != nil || !locked() {
+				t.Errorf("%s: %s", kind, faultText(f))
+			}
+		}
+		w.hasMonitor()
+		if p := w.build(w.read()); stepOf(p, "security") != nil || stepOf(p, "hostname") != nil {
+			t.Errorf("again: %s", steps(p))
+		}
+		w.close()
+	})
 }
 
 // Links are up, down or unknown with the evidence; unknown is never down.

@@ -3,6 +3,7 @@ package bmc
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,7 +88,7 @@ func (k *conn) patch(ctx context.Context, c change) (*answer, *plan.Fault) {
 			}
 		case ans.status == http.StatusPreconditionRequired && attempt <= 2:
 			etag = "*" // wanted, and none was given
-		case has(messages(ans.body), idsLockdown...) && ans.status >= 400 && !lifted:
+		case lockedDown(ans) && !lifted:
 			if fault := k.liftLockdown(ctx, ans); fault != nil {
 				return ans, fault
 			}
@@ -100,22 +101,37 @@ func (k *conn) patch(ctx context.Context, c change) (*answer, *plan.Fault) {
 	}
 }
 
-// liftLockdown takes an iDRAC's lockdown off for a change, where the site wants
-// it: then bmc.security, which comes last, puts it back. Where the site says
-// nothing, a person has to.
+// lockedDown tells that a change was refused because of a lockdown.
+func lockedDown(ans *answer) bool {
+	return ans != nil && ans.status >= 400 && has(messages(ans.body), idsLockdown...)
+}
+
+// liftLockdown takes a lockdown off for a change, where the site wants it: then
+// bmc.security, which comes last, puts it back. Where the site says nothing, a
+// person has to.
 func (k *conn) liftLockdown(ctx context.Context, refused *answer) *plan.Fault {
-	if s := k.client.settings.IDRAC; s == nil || s.Lockdown == nil || !*s.Lockdown {
-		return k.refusal(plan.CodeBMCRefused, refused, "the iDRAC of %s is locked down", k.device).
-			WithHint("Take the system lockdown off by hand, or let enroll keep it: lockdown = true in bmc.idrac lifts it for changes and puts it back.")
+	row := slices.IndexFunc(k.family.security, func(r securityRow) bool { return r.last })
+	if s := k.family.settings(&k.client.settings); row < 0 || s == nil || s.Lockdown == nil || !*s.Lockdown {
+		return k.refusal(plan.CodeBMCRefused, refused, "the BMC of %s is locked down", k.device).
+			WithHint("Take the system lockdown off by hand, or let enroll keep it: lockdown = true in bmc.%s lifts it for changes and puts it back.", k.family.name)
 	}
-	d, fault := k.attributes(ctx)
+	lock := k.family.security[row]
+	d, fault := k.placeOf(ctx, lock.place)
 	if fault != nil {
 		return fault
+	}
+	shown, _ := d.at(lock.keys...)
+	off, _ := lock.wireOf(plan.Bool(false), shown)
+	body := map[string]any{}
+	put(body, lock.keys, off)
+	r := request{method: http.MethodPatch, path: d.path, change: true, body: body}
+	if d.etag != "" {
+		r.header = map[string]string{"If-Match": d.etag}
 	}
 	if fault := plan.Permit(ctx); fault != nil {
 		return fault
 	}
-	ans, fault := k.authorized(ctx, request{method: http.MethodPatch, path: d.path, change: true, body: map[string]any{"Attributes": map[string]any{attrLockdown: disabledWord}}})
+	ans, fault := k.authorized(ctx, r)
 	if fault != nil {
 		return inDoubt(fault)
 	}
@@ -160,14 +176,21 @@ func (k *conn) ask(ctx context.Context, method, path string, body any) (*answer,
 	if method == http.MethodDelete && k.family.anyMatch {
 		r.header = map[string]string{"If-Match": "*"}
 	}
-	if fault := plan.Permit(ctx); fault != nil {
-		return nil, fault
+	for lifted := false; ; lifted = true {
+		if fault := plan.Permit(ctx); fault != nil {
+			return nil, fault
+		}
+		ans, fault := k.authorized(ctx, r)
+		if fault != nil {
+			return ans, inDoubt(fault)
+		}
+		if !lockedDown(ans) || lifted {
+			return ans, k.taken(ans)
+		}
+		if fault := k.liftLockdown(ctx, ans); fault != nil {
+			return ans, fault
+		}
 	}
-	ans, fault := k.authorized(ctx, r)
-	if fault != nil {
-		return ans, inDoubt(fault)
-	}
-	return ans, k.taken(ans)
 }
 
 // newerETag reads the resource again after it was found changed.

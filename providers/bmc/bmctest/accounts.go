@@ -231,6 +231,9 @@ func (b *BMC) typesWithoutPassword(body object) bool {
 
 // createAccount answers a POST to the collection; an iDRAC 9 has slots.
 func (b *BMC) createAccount(w http.ResponseWriter, body object) {
+	if b.machine.Vendor == Supermicro && b.smcLocked(w) {
+		return
+	}
 	u := &user{enabled: true, ipmi: noPrivilege, role: "ReadOnly"}
 	u.name, _ = body["UserName"].(string)
 	u.password, _ = body["Password"].(string)

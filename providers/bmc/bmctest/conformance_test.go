@@ -79,7 +79,7 @@ var rows = []struct {
 	{name: "an old ETag", needs: "writes", method: "PATCH", path: "{hostname}", login: "session", header: map[string]string{"If-Match": `"0"`}, body: `{hostname body}`, status: []int{412}, message: "PreconditionFailed"},
 	{name: "any ETag", needs: "writes", method: "PATCH", path: "{hostname}", login: "session", header: map[string]string{"If-Match": "*"}, body: `{hostname body}`, status: []int{200, 204}},
 	{name: "another content type", needs: "writes", method: "PATCH", path: "{hostname}", login: "session", header: map[string]string{"Content-Type": "text/plain"}, body: `{hostname body}`, status: []int{415}},
-	{name: "a PATCH of what takes none", needs: "writes", method: "PATCH", path: "{manager}", login: "session", body: `{"Id":"x"}`, status: []int{405}},
+	{name: "a PATCH of what takes none", needs: "writes", method: "PATCH", path: "/redfish/v1/Managers", login: "session", body: `{"Id":"x"}`, status: []int{405}},
 	{name: "a PATCH without the wanted ETag", needs: "if-match", method: "PATCH", path: "{hostname}", login: "session", body: `{hostname body}`, status: []int{428}},
 }
 

@@ -130,6 +130,10 @@ type Profile struct {
 	NoGracefulRestart bool
 	Refuse            string // every change is refused with this message
 
+	NoTimeZone bool // the manager tells none
+	ZoneName   bool // generic: it has a name of the IANA, not an offset
+	NoZoneName bool // Supermicro X11: it has an offset, not a name
+
 	ReadOnly           bool // interface and network protocol take no PATCH
 	NoHostname         bool // neither has a HostName
 	HostnameOnProtocol bool // the interface has none
@@ -266,7 +270,7 @@ func newBMC(s *Server, m Machine) *BMC {
 		ntp:      ntpState{m.NTPEnabled, append([]string(nil), m.NTPServers...)},
 		sessions: map[string]*session{}, tasks: map[string]*task{}, recipients: map[string]object{}, disabled: map[string]bool{}, pendingOff: map[string]bool{},
 		values: map[string]any{
-			"http": true, "ssh": true, "ipmi": false, "ssdp": true, "snmp": true, "tls": "TLSLevel1_0", "rollback": true, "kcs": true, "offset": "-05:00",
+			"http": true, "ssh": true, "ipmi": false, "ssdp": true, "snmp": true, "tls": "TLSLevel1_0", "rollback": true, "kcs": true, "offset": "-05:00", "saving": false, "lockdown": false,
 			"lockout": 0, "lockoutfor": 0, "rmedia": false, "syslog": false, "syslogserver": "", "syslogport": 0, "zone": "(UTC-06:00) Central Time",
 		},
 	}
@@ -376,12 +380,28 @@ func (b *BMC) SetNTP(enabled bool, servers ...string) {
 
 // Value is a setting that is one value: http, ssh, ssdp, snmp, ipmi, tls, kcs,
 // rollback, lockout, lockoutfor, rmedia, syslog, syslogserver, syslogport, zone,
-// offset.
+// offset, saving, lockdown.
 func (b *BMC) Value(name string) any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.settle()
 	return b.values[name]
+}
+
+// SetValue sets it as a person would.
+func (b *BMC) SetValue(name string, value any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle()
+	b.values[name] = value
+}
+
+// SetAttribute sets an attribute of an iDRAC as a person would.
+func (b *BMC) SetAttribute(name string, value any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle()
+	b.attrs[name] = value
 }
 
 // Attribute is an attribute of an iDRAC.

@@ -12,6 +12,8 @@ import (
 // message of the Base registry that refuses it, "" when it fits.
 type setter func(v any) (store func(), refusal string)
 
+var zoneOffset = regexp.MustCompile(`^[+-][01][0-9]:(00|15|30|45)$`) //nolint:gochecknoglobals // a constant
+
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`) //nolint:gochecknoglobals // a constant
 
 // writable gives the properties of a resource that take a PATCH, by their
@@ -90,6 +92,18 @@ func (b *BMC) choice(name string, words ...string) setter {
 		}
 		return func() { b.values[name] = v }, ""
 	}
+}
+
+// offset is the time zone of those that keep no more of it.
+func (b *BMC) offset(v any) (func(), string) {
+	s, ok := v.(string)
+	if !ok {
+		return nil, "PropertyValueTypeError"
+	}
+	if !zoneOffset.MatchString(s) {
+		return nil, "PropertyValueFormatError"
+	}
+	return func() { b.values["offset"] = s }, ""
 }
 
 func (b *BMC) line(name string) setter {

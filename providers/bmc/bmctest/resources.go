@@ -318,6 +318,15 @@ func (b *BMC) manager() object {
 		"Links":   object{"ManagerForServers": links(b.systemPath())},
 		"Actions": b.reset("Manager", p, b.maker.managerResets),
 	}
+	switch {
+	case b.machine.Profile.NoTimeZone:
+	case b.machine.Vendor == IDRAC:
+		d["DateTimeLocalOffset"], d["TimeZoneName"] = "-05:00", b.attrs["Time.1.Timezone"]
+	case b.machine.Vendor == Supermicro && !b.machine.Profile.NoZoneName, b.machine.Vendor == Generic && b.machine.Profile.ZoneName:
+		d["TimeZoneName"] = b.values["zone"]
+	default:
+		d["DateTimeLocalOffset"] = b.values["offset"]
+	}
 	if !b.machine.Profile.NoNetworkProtocol {
 		d["NetworkProtocol"] = link(b.protocolPath())
 	}
@@ -333,7 +342,8 @@ func (b *BMC) manager() object {
 			"DellJobService": link(oem + "/DellJobService"), "DellLCService": link(oem + "/DellLCService"), "Jobs": link(b.jobsPath())}}
 	case XCC:
 		delete(d, "LastResetTime")
-		d["Model"], d["FirmwareVersion"], d["DateTimeLocalOffset"] = "Lenovo XClarity Controller", "TGBT42S 2.83 2023-07-05", b.values["offset"]
+		d["Model"], d["FirmwareVersion"] = "Lenovo XClarity Controller", "TGBT42S 2.83 2023-07-05"
+		d["AutoDSTEnabled"] = b.values["saving"]
 		d["Oem"] = object{"Lenovo": object{"@odata.type": "#LenovoManager.v1_0_0.LenovoManagerProperties", "KCSEnabled": b.values["kcs"], "Security": link(b.securityPath()), "Recipients": link(b.recipientsPath())}}
 	case AMI:
 		delete(d, "LastResetTime")
@@ -346,8 +356,7 @@ func (b *BMC) manager() object {
 		d["Oem"] = object{"Ami": object{"@odata.type": "#AMIManager.v1_0_0.AMIManager", "VirtualMedia": object{"CDInstances": 4, "RMediaStatus": status}}}
 		d["Actions"].(object)["Oem"] = object{"#AMIVirtualMedia.EnableRMedia": object{"target": p + "/Actions/Oem/AMIVirtualMedia.EnableRMedia"}}
 	case Supermicro:
-		d["TimeZoneName"] = b.values["zone"]
-		d["Oem"] = object{"Supermicro": object{"@odata.type": "#SmcManagerExtensions.v1_0_0.Manager", "Syslog": link(b.smcSyslogPath())}}
+		d["Oem"] = object{"Supermicro": object{"@odata.type": "#SmcManagerExtensions.v1_0_0.Manager", "Syslog": link(b.smcSyslogPath()), "SysLockdown": link(b.smcLockdownPath())}}
 	}
 	return d
 }

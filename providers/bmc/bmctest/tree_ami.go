@@ -50,6 +50,8 @@ func (b *BMC) amiChange(path string) map[string]setter {
 		return map[string]setter{"BootOptionEnabled": b.setEnabled(o.reference)}
 	}
 	switch path {
+	case b.managerPath():
+		return map[string]setter{"DateTimeLocalOffset": b.offset}
 	case b.systemPath() + "/SD":
 		return map[string]setter{"Boot/BootOrder": b.setOrder}
 	case b.biosPath() + "/SD":

@@ -177,7 +177,7 @@ func (b *BMC) dellSetter(name, rule string) setter {
 			if !slices.Contains(strings.Split(rule, "|"), s) {
 				return nil, "PropertyValueNotInList"
 			}
-		} else if float64(len(s)) > atoi(rule) || strings.ContainsAny(s, " /") {
+		} else if float64(len(s)) > atoi(rule) || strings.Contains(s, " ") || strings.Contains(s, "/") && name != "Time.1.Timezone" {
 			return nil, "PropertyValueFormatError"
 		}
 		switch {

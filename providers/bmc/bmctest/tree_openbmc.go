@@ -33,6 +33,11 @@ func openBMC() maker {
 				return map[string]setter{"BootOptionEnabled": b.setEnabled(o.reference)}
 			}
 			switch path {
+			case b.managerPath():
+				if b.machine.Profile.ZoneName {
+					return map[string]setter{"TimeZoneName": b.line("zone")}
+				}
+				return map[string]setter{"DateTimeLocalOffset": b.offset}
 			case b.systemPath():
 				return map[string]setter{"Boot/BootOrder": b.setOrder}
 			case b.biosPath() + "/Settings":

@@ -26,7 +26,12 @@ func smc() maker {
 
 func (b *BMC) smcSyslogPath() string { return b.managerPath() + "/Oem/Supermicro/Syslog" }
 
+func (b *BMC) smcLockdownPath() string { return b.managerPath() + "/Oem/Supermicro/SysLockdown" }
+
 func (b *BMC) smcResource(path string) object {
+	if path == b.smcLockdownPath() {
+		return object{"@odata.id": path, "@odata.type": "#SysLockdown.v1_0_0.SysLockdown", "Id": "SysLockdown", "Name": "SysLockdown", "SysLockdownEnabled": b.values["lockdown"]}
+	}
 	if path != b.smcSyslogPath() || b.machine.Profile.NoSyslog {
 		return nil
 	}
@@ -57,9 +62,23 @@ func (b *BMC) smcChange(path string) map[string]setter {
 		}
 		return map[string]setter{"Attributes": b.setAttributes}
 	case b.managerPath():
-		return map[string]setter{"TimeZoneName": b.line("zone")}
+		if b.machine.Profile.NoZoneName {
+			return map[string]setter{"DateTimeLocalOffset": b.offset}
+		}
+		return map[string]setter{"TimeZoneName": b.choice("zone", "(UTC+00:00) Coordinated Universal Time", "(UTC-06:00) Central Time")}
+	case b.smcLockdownPath():
+		return map[string]setter{"SysLockdownEnabled": b.flag("lockdown")}
 	}
 	return nil
+}
+
+// smcLocked refuses a change while the system is locked down.
+func (b *BMC) smcLocked(w http.ResponseWriter) bool {
+	if b.values["lockdown"] != true {
+		return false
+	}
+	b.refuse(w, http.StatusForbidden, "SMC.1.0.OemSystemLockdownEnabled", "The system is locked down.", "Disable the lockdown first.")
+	return true
 }
 
 // smcAnswer refuses what a Supermicro refuses before it looks at values.
@@ -67,6 +86,7 @@ func (b *BMC) smcAnswer(w http.ResponseWriter, path string, doc, body object) bo
 	ntp, _ := body["NTP"].(object)
 	_, servers := ntp["NTPServers"]
 	switch {
+	case path != b.smcLockdownPath() && b.smcLocked(w):
 	case path == b.protocolPath() && servers && !b.ntp.enabled:
 		b.refuse(w, http.StatusBadRequest, "SMC.1.0.OemNtpPatchSettingCondition", "NTP servers can be set while NTP is enabled only.", "Enable NTP first.")
 	case path == b.protocolPath() && equalTo(doc, body):

@@ -88,7 +88,7 @@ func (b *BMC) lenovoChange(path string) map[string]setter {
 	case b.securityPath():
 		return map[string]setter{"CryptographyManagement/MinTLSLevel": b.choice("tls", "TLSLevel1_0", "TLSLevel1_2", "TLSLevel1_3"), "Configurator/FWRollback": b.flag("rollback")}
 	case b.managerPath():
-		return map[string]setter{"Oem/Lenovo/KCSEnabled": b.kcs, "DateTimeLocalOffset": b.choice("offset", "+00:00", "-05:00")}
+		return map[string]setter{"Oem/Lenovo/KCSEnabled": b.kcs, "DateTimeLocalOffset": b.offset, "AutoDSTEnabled": b.flag("saving")}
 	case b.networkOrderPath():
 		return map[string]setter{"BootOrderNext": func(v any) (func(), string) {
 			list, ok := v.([]any)
