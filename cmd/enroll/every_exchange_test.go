@@ -30,53 +30,36 @@ func nameOf(f exchange.Fault) string {
 	return string(f.Kind)
 }
 
-// undisturbed is what a family's enrolment comes to when nothing goes wrong.
-type undisturbed struct {
-	exchanges int
-	world     string
-	effects   map[string]int
-}
-
-func enrolled(t *testing.T, f family) undisturbed {
-	t.Helper()
-	e := newEstate(t, 1, f)
-	e.lab.Recorder.Reset()
-	if r := e.apply("gpu-001"); r.code != exitDone {
-		t.Fatalf("exit %d\n%s", r.code, r.text)
-	}
-	return undisturbed{e.exchanges(), e.world(), e.effects()}
-}
-
-// One thing goes wrong at one exchange of an enrolment, any thing at any exchange
-// of any system. The run ends well or says what happened and whose it is; it leaves
-// no session, no lock, no marker and no maintenance; the next run comes to the same
+// One thing goes wrong at one exchange of a journey, any thing at any exchange of
+// any system. The run ends well or says what happened and whose it is; it leaves
+// no session, no lock, no marker, and maintenance exactly where Ironic had set it;
+// the next run comes to the same
 // world as one that nothing happened to, and no host was rebooted, inspected or
 // cleaned once more than it had to be.
 func TestAFaultAtEveryExchange(t *testing.T) {
-	for _, f := range families() {
-		t.Run(f.vendor, func(t *testing.T) {
+	for _, j := range journeys() {
+		t.Run(j.name, func(t *testing.T) {
 			t.Parallel()
-			want := enrolled(t, f)
+			want := j.undisturbed(t)
 			all := mishaps()
 			for point := range sweep.Points(t, want.exchanges*len(all), 1511) {
 				at, mishap := point/len(all)+1, all[point%len(all)]
 				mishap.At = at
 				t.Run(fmt.Sprintf("%s at %d", nameOf(mishap), at), func(t *testing.T) {
 					t.Parallel()
-					disturbed(t, f, want, &mishap)
+					disturbed(t, j, want, &mishap)
 				})
 			}
 		})
 	}
 }
 
-func disturbed(t *testing.T, f family, want undisturbed, mishap *exchange.Fault) {
+func disturbed(t *testing.T, j journey, want undisturbed, mishap *exchange.Fault) {
 	t.Helper()
-	e := newEstate(t, 1, f)
+	e := j.start(t)
 	if mishap.Kind == exchange.Stall {
 		e.patience("2s") // in real time: who is stalled waits for it
 	}
-	e.lab.Recorder.Reset()
 	e.lab.Recorder.Inject(mishap)
 	first := e.apply("gpu-001")
 	hit, logout := "nothing", false

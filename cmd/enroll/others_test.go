@@ -93,7 +93,7 @@ func others() []other {
 // node is gone, no more is written than what was on its way.
 func TestOtherPeople(t *testing.T) {
 	f := families()[0]
-	want := enrolled(t, f)
+	want := journey{of: f}.undisturbed(t)
 	all := others()
 	for point := range sweep.Points(t, want.exchanges*len(all), 409) {
 		at, o := point/len(all)+1, all[point%len(all)]

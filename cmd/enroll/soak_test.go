@@ -77,7 +77,7 @@ func TestSoak(t *testing.T) {
 	devices := soak(t)
 	want := map[string]map[string]int{}
 	for _, f := range families() {
-		want[f.vendor] = enrolled(t, f).effects
+		want[f.vendor] = journey{of: f}.undisturbed(t).effects
 	}
 	e := newEstate(t, devices, families()...)
 	before := runtime.NumGoroutine()

@@ -165,14 +165,16 @@ type streamReport struct {
 		OK    bool        `json:"ok"`
 		Fault *plan.Fault `json:"fault"`
 	} `json:"devices"`
-	Steps []struct {
-		ID      string         `json:"id"`
-		Address plan.Address   `json:"address"`
-		Action  plan.Action    `json:"action"`
-		State   plan.StepState `json:"state"`
-		Fault   *plan.Fault    `json:"fault"`
-	} `json:"steps"`
+	Steps       []streamStep             `json:"steps"`
 	Obligations []apply.ObligationReport `json:"obligations"`
+}
+
+type streamStep struct {
+	ID      string         `json:"id"`
+	Address plan.Address   `json:"address"`
+	Action  plan.Action    `json:"action"`
+	State   plan.StepState `json:"state"`
+	Fault   *plan.Fault    `json:"fault"`
 }
 
 type streamEvent struct {
@@ -392,8 +394,12 @@ func (e *estate) leaks() []string {
 		if n := e.lab.BMCOf(h.Name).Sessions(); n > 0 {
 			out = append(out, fmt.Sprintf("%d sessions at the BMC of %s", n, h.Name))
 		}
-		if n, ok := e.lab.Ironic.Node(h.Name); ok && n.Maintenance {
+		n, ok := e.lab.Ironic.Node(h.Name)
+		switch {
+		case ok && n.Maintenance && n.ProvisionState != plan.StateCleanFailed:
 			out = append(out, "maintenance of "+h.Name)
+		case ok && !n.Maintenance && n.ProvisionState == plan.StateCleanFailed:
+			out = append(out, h.Name+" clean failed without its maintenance")
 		}
 	}
 	for _, name := range e.lab.DHCP.Files() {

@@ -133,8 +133,13 @@ func (r *run) oblige(j *job, out outcome) *plan.Fault {
 	}
 	o := *out.opens
 	o.ID, o.Address = r.in.PlanID+"/"+j.step.ID, j.step.Address
-	if f := r.deps.Journal.oblige(wroteOpen, o); f != nil {
-		return f
+	if j.owes == nil || j.owes.ID != o.ID {
+		if f := r.deps.Journal.oblige(wroteOpen, o); f != nil {
+			return f
+		}
+		if j.owes != nil {
+			r.closed(j) // it took over that of an earlier run, and has one of its own now
+		}
 	}
 	j.owes = &o
 	return nil

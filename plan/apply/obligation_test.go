@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -145,23 +146,63 @@ func TestACancelledRunPutsBack(t *testing.T) {
 }
 
 // What a killed run left open is taken over by the step that opens it, or
-// settled first when the plan has no such step any more.
+// settled first when the plan has no such step any more: nothing of the device
+// begins before, however long that takes.
 func TestWhatAKilledRunLeftOpen(t *testing.T) {
 	for _, again := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newRecovery(t)
 			c.flag = false // the killed run had cleared it
 			c.in.Owed = []plan.Obligation{{ID: "p0/s9", Address: c.step.Address, Text: "maintenance: on", Memo: plan.Memo{"reason": "by hand"}}}
-			want, restores := true, 1
+			want, restores := true, 3
 			if again {
 				c.world.run[c.step.Address] = func(int, plan.Memo) plan.Result { c.world.set(c.step.Address, wanted); return plan.Done() }
 				want, restores = false, 0
 			} else {
-				c.in.Steps = []*plan.Step{step("s2", "a", "other")}
+				c.restore = func(nth int) plan.Result {
+					if nth < 3 {
+						return plan.Failed(plan.NewFault(plan.CodeIronicLocked, "locked, look %d", nth))
+					}
+					c.flag = true
+					return plan.Done()
+				}
+				other := step("s2", "a", "other")
+				c.in.Steps = []*plan.Step{other}
+				c.world.run[other.Address] = func(int, plan.Memo) plan.Result {
+					if !c.flag {
+						t.Error("a step began before what was left open was settled")
+					}
+					c.world.set(other.Address, wanted)
+					return plan.Done()
+				}
 			}
 			rep := c.run(t, t.Context())
 			if c.flag != want || c.restores != restores || len(rep.Failed()) > 0 {
 				t.Errorf("again %v: flag %v, %d restores, %s", again, c.flag, c.restores, states(rep))
+			}
+		})
+	}
+}
+
+// A step that took over what an earlier run left open, and opens it anew, owes one
+// thing and not two, whether it is the step of that run or of another plan.
+func TestWhatWasTakenOverIsOpenedAnew(t *testing.T) {
+	for _, id := range []string{"p0/s9", "p1/s1"} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newRecovery(t)
+			owed := plan.Obligation{ID: id, Address: c.step.Address, Text: "maintenance: on", Memo: plan.Memo{"reason": "by hand"}}
+			line, err := json.Marshal(obligationEntry{What: wroteOpen, Obligation: owed})
+			if err == nil {
+				err = os.WriteFile(filepath.Join(c.dir, obligationsFile), append(line, '\n'), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.in.Owed = []plan.Obligation{owed}
+			rep := c.run(t, t.Context())
+			want(t, rep, "s1 failed")
+			if !c.flag || c.restores != 1 || c.openNow(t) != 0 {
+				t.Errorf("%s: flag %v, %d restores, %d open", id, c.flag, c.restores, c.openNow(t))
 			}
 		})
 	}

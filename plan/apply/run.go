@@ -150,7 +150,16 @@ func newRun(in Input, deps Deps, o Options) (*run, error) {
 			continue
 		}
 		s := &plan.Step{ID: o.ID, Address: o.Address, Action: plan.ActionUpdate}
-		r.settling = append(r.settling, &job{step: s, index: len(r.jobs) + len(r.settling), at: owing, owes: &o, end: ended(plan.StepDone), owedSince: r.began, report: StepReport{Step: s}})
+		settles := &job{step: s, index: len(r.jobs) + len(r.settling), at: owing, owes: &o, end: ended(plan.StepDone), owedSince: r.began, report: StepReport{Step: s}}
+		// No step of the device begins before: what it moves on could no longer be put
+		// back, or would be put back under its work.
+		for _, j := range r.jobs {
+			if j.step.Address.Device == o.Address.Device {
+				settles.neededBy = append(settles.neededBy, j)
+				j.needs++
+			}
+		}
+		r.settling = append(r.settling, settles)
 	}
 	r.open = len(r.jobs) + len(r.settling)
 	return r, nil

@@ -160,7 +160,9 @@ func (s *service) endMaintenance(ctx context.Context, n *node) *plan.Fault {
 }
 
 // Restore puts the maintenance back that a recovery had cleared, when the manage
-// that followed did not bring the node to manageable (reference, never-do list).
+// that followed did not bring the node to manageable (reference, never-do list). A
+// node in any other state than those that are recovered from has passed that: there
+// the flag would hold up whatever is under way.
 func (c *Client) Restore(ctx context.Context, sc *plan.Scope, o plan.Obligation) plan.Result {
 	t := sc.Target(o.Address.Device)
 	if t == nil || t.Ironic == nil {
@@ -175,7 +177,7 @@ func (c *Client) Restore(ctx context.Context, sc *plan.Scope, o plan.Obligation)
 	switch {
 	case f != nil:
 		return plan.Failed(f)
-	case n.ProvisionState == plan.StateManageable && n.Reservation == "", n.Maintenance:
+	case !recoverable(n.ProvisionState), n.Maintenance:
 		return plan.Already() // the manage arrived after all, or somebody was faster
 	}
 	body := map[string]any{"reason": o.Memo[memoReason]}

@@ -44,6 +44,11 @@ func with(m plan.Memo, key, value string) plan.Memo {
 	return out
 }
 
+// recoverable reports whether a node in a state is brought back to manageable.
+func recoverable(s plan.ProvisionState) bool {
+	return s == plan.StateInspectFailed || s == plan.StateCleanFailed
+}
+
 // recover brings a node back to manageable from inspect failed or clean failed,
 // one exchange at a time. Maintenance is cleared first and put back if manage does
 // not succeed: that is on disk before the flag is touched. The window ends with
@@ -77,7 +82,7 @@ func (r run) recover(ctx context.Context, n *node) plan.Result {
 		return plan.Wait(0, "maintenance is cleared, manage follows", with(memo, memoWindow, windowCleared))
 	case u.on:
 		return plan.Failed(plan.NewFault(plan.CodeIronicUnexpected, "node %s went into maintenance again while it was recovered", n.Name).With("maintenance_reason", cut(u.reason)).With("node", n.UUID))
-	case n.ProvisionState != plan.StateInspectFailed && n.ProvisionState != plan.StateCleanFailed:
+	case !recoverable(n.ProvisionState):
 		return plan.Failed(r.service.strayed(ctx, n, walks()[keyManage]))
 	}
 	if f := r.service.provision(ctx, n, keyManage); f != nil {

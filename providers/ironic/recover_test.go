@@ -149,6 +149,26 @@ func TestObligationComesFirst(t *testing.T) {
 	}
 }
 
+// What a killed run left open is put back while the node is where the recovery
+// began. Anywhere else manage has arrived, and the flag would hold up a ramdisk.
+func TestPutBackOnlyWhereItWasTaken(t *testing.T) {
+	for state, want := range map[plan.ProvisionState]bool{
+		plan.StateCleanFailed: true, plan.StateInspectFailed: true, plan.StateManageable: false, plan.StateVerifying: false,
+		plan.StateCleaning: false, plan.StateCleanWait: false, plan.StateInspecting: false, plan.StateInspectWait: false, plan.StateAvailable: false,
+	} {
+		l := newLab(t, 1)
+		spec := available(l.scope.Targets[0], l)
+		spec.State = state
+		l.sim.AddNode(spec)
+		owes := plan.Obligation{Address: l.scope.Targets[0].Address("ironic", "provision", "manage"), Memo: plan.Memo{"reason": brokenDisk}}
+		r := l.client.Restore(context.Background(), l.scope, owes)
+		n, _ := l.sim.Node("gpu-001")
+		if good := r.Outcome == plan.OutcomeDone || r.Outcome == plan.OutcomeAlready; !good || n.Maintenance != want {
+			t.Errorf("%s: %+v; in maintenance: %v", state, r, n.Maintenance)
+		}
+	}
+}
+
 // Somebody else's maintenance is shown with its reason, holds everything that
 // boots a ramdisk, and is cleared when the operator says so. Ironic's own, for a
 // lost BMC, is no less somebody else's.

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/enroll-dev/enroll/plan"
+	"github.com/enroll-dev/enroll/plan/apply"
+	"github.com/enroll-dev/enroll/providers/exchange"
+)
+
+// A recovery clears maintenance for as long as manage takes. That it has to be put
+// back is on the disk before it is cleared; so a process may be killed anywhere in
+// between, and the next run, to which Ironic refuses manage, puts it back.
+func TestMaintenanceThatADeadProcessClearedIsPutBack(t *testing.T) {
+	recovery := journeys()[len(families())]
+	e := recovery.start(t)
+	if r := e.apply("gpu-001"); r.code != exitDone {
+		t.Fatalf("exit %d\n%s", r.code, r.text)
+	}
+	clears, manages := 0, 0
+	for _, r := range e.lab.Recorder.Records() {
+		switch {
+		case r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/maintenance"):
+			clears = r.Seq
+		case r.Method == http.MethodPut && strings.HasSuffix(r.Path, "/states/provision") && manages == 0:
+			manages = r.Seq
+		}
+	}
+	if clears == 0 || manages <= clears {
+		t.Fatalf("maintenance is cleared by exchange %d, and manage sent by %d", clears, manages)
+	}
+	// Before manage, so that the node is still clean failed; which exchange it is may
+	// differ by one or two between runs.
+	for at := clears; at < manages; at++ {
+		for _, how := range []dying{beforeIt, afterIt} {
+			t.Run(fmt.Sprintf("%s %d", how, at-clears), func(t *testing.T) {
+				t.Parallel()
+				putBack(t, recovery.start(t), at, how)
+			})
+		}
+	}
+}
+
+func putBack(t *testing.T, e *estate, at int, how dying) {
+	t.Helper()
+	corpse := filepath.Join(t.TempDir(), "state")
+	e.lab.Recorder.Before(func(r exchange.Record) {
+		if r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/maintenance") {
+			if open := e.owed(e.state()); len(open) != 1 {
+				t.Errorf("maintenance is cleared, and written down is %v", open)
+			}
+		}
+		if r.Seq != at {
+			return
+		}
+		if err := os.CopyFS(corpse, os.DirFS(e.state())); err != nil {
+			t.Error(err)
+		}
+		if how == afterIt {
+			e.lab.Recorder.Inject(&exchange.Fault{Kind: exchange.LostReply, At: at})
+		}
+		e.lab.Recorder.Inject(&exchange.Fault{Kind: exchange.Reset, From: at})
+	})
+	e.apply("gpu-001")
+	if err := os.RemoveAll(e.state()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(e.state(), os.DirFS(corpse)); err != nil {
+		t.Fatal(err)
+	}
+	e.lab.Recorder.Before(nil)
+	e.lab.Recorder.Reset()
+	refusal := &exchange.Fault{Kind: exchange.Status, System: "ironic", Method: http.MethodPut, Status: http.StatusBadRequest, Body: "{}"}
+	n, _ := e.lab.Ironic.Node("gpu-001")
+	refusal.Path = "/v1/nodes/" + n.UUID + "/states/provision"
+	e.lab.Recorder.Inject(refusal)
+	r := e.apply("gpu-001")
+	n, _ = e.lab.Ironic.Node("gpu-001")
+	if r.code == exitDone || n.ProvisionState != plan.StateCleanFailed || !n.Maintenance {
+		t.Errorf("exit %d; the node is %s, in maintenance: %v\n%s", r.code, n.ProvisionState, n.Maintenance, r.text)
+	}
+	if open := e.owed(e.state()); len(open) > 0 {
+		t.Errorf("still open: %v", open)
+	}
+	e.lab.Recorder.Reset()
+	if r := e.apply("gpu-001"); r.code != exitDone {
+		t.Errorf("when Ironic takes it: exit %d\n%s", r.code, r.text)
+	}
+	if left := e.leaks(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// owed is what a folder of journals says has to be put back.
+func (e *estate) owed(state string) []plan.Obligation {
+	e.t.Helper()
+	open, err := apply.OpenObligations(filepath.Join(state, "enroll", "journal"), "demo", []string{"gpu-001"})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return open
+}
