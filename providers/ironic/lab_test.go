@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -24,14 +25,14 @@ import (
 // available and finds nothing to do afterwards. The test plays the ramdisk. The
 // node is deleted at the end.
 func TestEnrolLab(t *testing.T) {
-	l, endpoint, view := realLab(t, "fake-hardware")
+	l, at, view := realLab(t, "fake-hardware")
 	i := l.scope.Targets[0].Intent
 	inventory, _ := l.inventory(view)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l.ramdisk(ctx, endpoint, i.Name, inventory)
+		l.ramdisk(ctx, at, i.Name, inventory)
 	}()
 	p := l.plan()
 	if faults := l.apply(p); len(faults) != 0 {
@@ -52,17 +53,61 @@ func TestEnrolLab(t *testing.T) {
 	t.Logf("%d steps, %d requests, %d for the plan that found nothing", len(p.Steps), l.client.Requests(), l.client.Requests()-before)
 }
 
-// realLab is a scope with one device of its own in a real Ironic.
-func realLab(t *testing.T, driver string) (*lab, string, ironictest.NodeView) {
+// caller is somebody who speaks to a real Ironic beside the client under test.
+type caller struct {
+	endpoint string
+	token    string // "" where there is no Keystone
+}
+
+// send gives the status and the answer, 0 when there was none.
+func (c caller) send(ctx context.Context, version, method, path string, body []byte) (int, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.endpoint+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("X-OpenStack-Ironic-API-Version", version)
+	req.Header.Set("Content-Type", "application/json")
+	if c.token != "" {
+		req.Header.Set("X-Auth-Token", c.token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, err
+}
+
+// noauth is the Ironic of the lab that asks for no token.
+func noauth(t testing.TB) caller {
 	t.Helper()
 	endpoint := os.Getenv("ENROLL_LAB_IRONIC_URL")
 	if endpoint == "" {
 		t.Fatal("ENROLL_LAB_IRONIC_URL is not set: start the lab with make lab-up")
 	}
+	return caller{endpoint: endpoint}
+}
+
+// realLab is a scope with one device of its own in a real Ironic.
+func realLab(t *testing.T, driver string) (*lab, caller, ironictest.NodeView) {
+	t.Helper()
+	at := noauth(t)
+	l, view := realScope(t, driver, plan.IronicSettings{Endpoint: at.endpoint, EnrolProject: "proj-enrol"})
+	var err error
+	if l.client, err = ironic.New(l.scope.Site.Ironics, credentials{}, ironic.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.remove(at, l.name()) })
+	return l, at, view
+}
+
+// realScope is the scope without a client.
+func realScope(t *testing.T, driver string, settings plan.IronicSettings) (*lab, ironictest.NodeView) {
+	t.Helper()
 	unique := rand.Uint32()
-	site := &plan.Site{Name: "lab", IronicEnrol: true, BMC: &plan.BMCSettings{}, Ironics: []plan.IronicSettings{{
-		Name: "baremetal", Endpoint: endpoint, EnrolProject: "proj-enrol", Timeout: 20 * time.Second, InspectDeadline: time.Minute, CleaningDeadline: time.Minute,
-	}}}
+	settings.Name, settings.Timeout, settings.InspectDeadline, settings.CleaningDeadline = "baremetal", 20*time.Second, time.Minute, time.Minute
+	site := &plan.Site{Name: "lab", IronicEnrol: true, BMC: &plan.BMCSettings{}, Ironics: []plan.IronicSettings{settings}}
 	target := device(site, 1)
 	i := target.Intent
 	i.Name = fmt.Sprintf("conf-%08x", unique)
@@ -78,12 +123,7 @@ func realLab(t *testing.T, driver string) (*lab, string, ironictest.NodeView) {
 		view.MACs = append(view.MACs, nic.MAC.String())
 		l.cabling[nic.MAC.String()] = nic.Peer.Device + " " + nic.Peer.Port
 	}
-	var err error
-	if l.client, err = ironic.New(site.Ironics, credentials{}, ironic.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.remove(endpoint, i.Name) })
-	return l, endpoint, view
+	return l, view
 }
 
 // TestDeadBMCLab: a BMC that refuses connections sends the node back to enroll,
@@ -104,43 +144,24 @@ func TestDeadBMCLab(t *testing.T) {
 
 // ramdisk posts the inventory until Ironic takes it, which it does in inspect
 // wait only.
-func (l *lab) ramdisk(ctx context.Context, endpoint, name string, inventory []byte) {
+func (l *lab) ramdisk(ctx context.Context, at caller, name string, inventory []byte) {
 	for ctx.Err() == nil {
 		time.Sleep(200 * time.Millisecond)
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/v1/continue_inspection?node_uuid="+url.QueryEscape(l.uuid(ctx, endpoint, name)), bytes.NewReader(flat(l.t, inventory)))
-		if err != nil {
-			l.t.Error(err)
-			return
-		}
-		req.Header.Set("X-OpenStack-Ironic-API-Version", "1.84")
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			continue // the end of the test
-		}
-		_ = resp.Body.Close()
-		if resp.StatusCode == http.StatusAccepted {
+		status, _, err := at.send(ctx, "1.84", http.MethodPost, "/v1/continue_inspection?node_uuid="+url.QueryEscape(at.uuid(ctx, name)), flat(l.t, inventory))
+		if err == nil && status == http.StatusAccepted {
 			return
 		}
 	}
 }
 
 // remove deletes the node from whatever state the test left it in.
-func (l *lab) remove(endpoint, name string) {
+func (l *lab) remove(at caller, name string) {
 	send := func(method, path, body string) int {
-		req, err := http.NewRequest(method, endpoint+"/v1/nodes/"+name+path, bytes.NewReader([]byte(body)))
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		req.Header.Set("X-OpenStack-Ironic-API-Version", "1.82")
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
+		status, _, err := at.send(context.Background(), "1.82", method, "/v1/nodes/"+name+path, []byte(body))
 		if err != nil {
 			l.t.Error(err)
-			return 0
 		}
-		_ = resp.Body.Close()
-		return resp.StatusCode
+		return status
 	}
 	for range 50 {
 		if status := send(http.MethodDelete, "", ""); status == http.StatusNoContent || status == http.StatusNotFound {
@@ -154,22 +175,12 @@ func (l *lab) remove(endpoint, name string) {
 }
 
 // uuid asks for the node's UUID; "" while there is none.
-func (l *lab) uuid(ctx context.Context, endpoint, name string) string {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/v1/nodes/"+name+"?fields=uuid", nil)
-	if err != nil {
-		l.t.Error(err)
-		return ""
-	}
-	req.Header.Set("X-OpenStack-Ironic-API-Version", "1.82")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return ""
-	}
-	defer resp.Body.Close()
+func (c caller) uuid(ctx context.Context, name string) string {
 	var n struct {
 		UUID string `json:"uuid"`
 	}
-	_ = json.NewDecoder(resp.Body).Decode(&n) // no node yet
+	_, answer, _ := c.send(ctx, "1.82", http.MethodGet, "/v1/nodes/"+name+"?fields=uuid", nil)
+	_ = json.Unmarshal(answer, &n) // no node yet
 	return n.UUID
 }
 

@@ -4,9 +4,10 @@
 NETBOX_VERSION=4.7.3
 IRONIC_VERSION=39.0.0
 SUSHY_VERSION=2.2.0
+KEYSTONE_VERSION=30.0.0
 
 PACKAGES=(postgresql redis-server libpq-dev gcc libc6-dev dnsmasq kea-dhcp4-server kea-dhcp6-server kea-ctrl-agent kea-admin isc-dhcp-server
-  openssh-server openssh-client sudo systemd dbus iproute2 util-linux socat udhcpc curl openssl procps ca-certificates openipmi)
+  openssh-server openssh-client sudo systemd dbus iproute2 util-linux socat udhcpc curl openssl procps ca-certificates openipmi ipmitool)
 
 # Where install_packages keeps the machine's own policy-rc.d, or the note that it had none.
 POLICY_BACKUP=$CACHE/policy-rc.d
@@ -120,4 +121,4 @@ install_environments() {
 }
 
 install_netbox() { make_venv netbox "netbox==$NETBOX_VERSION"; }
-install_ironic() { make_venv ironic "ironic==$IRONIC_VERSION" "sushy-tools==$SUSHY_VERSION"; }
+install_ironic() { make_venv ironic "ironic==$IRONIC_VERSION" "sushy-tools==$SUSHY_VERSION" "keystone==$KEYSTONE_VERSION"; }

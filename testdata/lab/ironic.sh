@@ -19,14 +19,19 @@ make_ironic_schema() {
   rm -rf "$dir"
 }
 
+# make_ironic_folder makes what an Ironic needs beside its configuration.
+make_ironic_folder() {
+  mkdir -p "$1"/{state,tftp/master,images/master,http,boot}
+  echo 'not a kernel' >"$1/boot/kernel"
+  echo 'not a ramdisk' >"$1/boot/ramdisk"
+  cp "$CACHE/ironic.sqlite" "$1/ironic.sqlite"
+}
+
 start_ironic() {
   local dir=$RUN/ironic
-  mkdir -p "$dir"/{state,tftp/master,images/master,http,boot}
-  echo 'not a kernel' >"$dir/boot/kernel"
-  echo 'not a ramdisk' >"$dir/boot/ramdisk"
+  make_ironic_folder "$dir"
   # What the conductor trusts: the system's certificates and the emulator's.
   cat /etc/ssl/certs/ca-certificates.crt "$RUN/redfish/ca.pem" >"$dir/ca.pem"
-  cp "$CACHE/ironic.sqlite" "$dir/ironic.sqlite"
   IRONIC_PORT=$(free_port)
   ironic_conf "$dir" "$IRONIC_PORT" >"$dir/ironic.conf"
   spawn ironic env REQUESTS_CA_BUNDLE="$dir/ca.pem" "$IRONIC_VENV/bin/ironic" --config-file "$dir/ironic.conf"

@@ -10,7 +10,7 @@ LOGS=$RUN/logs
 PHASE='' LOG=''
 
 # Everything that runs when the lab is up.
-PARTS=(postgres redis netbox ironic redfish ramdisk vault
+PARTS=(postgres redis netbox ironic redfish ramdisk vault keystone ironic-keystone
   dhcp-{dnsmasq,kea,isc} dhcp-{dnsmasq,kea,isc}-init ssh-{dnsmasq,kea,isc})
 
 say() { printf '%s\n' "$*" >&3; }

@@ -18,6 +18,8 @@ write_env() {
   variable ${name}_NETBOX_TOKEN "$NETBOX_TOKEN"
   variable ${name}_NETBOX_READONLY_TOKEN "$NETBOX_READONLY_TOKEN"
   variable ${name}_IRONIC_URL "http://127.0.0.1:$IRONIC_PORT"
+  variable ${name}_KEYSTONE_URL "http://127.0.0.1:$KEYSTONE_PORT/v3"
+  variable ${name}_KEYSTONE_PASSWORD "$KEYSTONE_PASSWORD"
   variable ${name}_REDFISH_URL "https://127.0.0.1:$REDFISH_PORT"
   variable ${name}_REDFISH_USER "$REDFISH_USER"
   variable ${name}_REDFISH_PASSWORD "$REDFISH_PASSWORD"

@@ -14,6 +14,8 @@ LAB=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$LAB/netbox.sh"
 # shellcheck source=ironic.sh
 . "$LAB/ironic.sh"
+# shellcheck source=keystone.sh
+. "$LAB/keystone.sh"
 # shellcheck source=dhcp.sh
 . "$LAB/dhcp.sh"
 # shellcheck source=vault.sh
@@ -58,6 +60,7 @@ phase 'Debian packages' install.log install_packages
 find_python
 phase 'virtual environments' install.log install_environments
 [[ -f $CACHE/ironic.sqlite ]] || phase 'empty Ironic database' ironic-schema.log make_ironic_schema
+[[ -d $CACHE/keystone ]] || phase 'empty Keystone database' keystone-start.log make_keystone_schema
 
 phase 'database cluster' netbox-database.log start_postgres
 phase 'Redis' netbox-database.log start_redis
@@ -68,15 +71,19 @@ make_template
 phase 'accounts and certificates' secrets.log make_redfish_secrets
 phase 'start Redfish emulator' redfish-start.log start_redfish
 phase 'start Ironic' ironic-start.log start_ironic
+phase 'start Keystone' keystone-start.log start_keystone
 phase 'restore NetBox' netbox-database.log restore_seeded
 phase 'start NetBox' netbox-start.log start_netbox
 phase 'start OpenBao' vault-start.log start_vault
+phase 'Keystone answers' keystone-start.log await keystone 60 keystone_ready start_keystone
+phase 'start the Ironic behind it' keystone-start.log start_guarded_ironic
 phase 'start DHCP machines' dhcp-start.log start_dhcp
 phase 'DHCP machines answer' dhcp-start.log await_dhcp
 phase 'Redfish emulator answers' redfish-start.log await redfish 60 redfish_ready start_redfish
 phase 'OpenBao answers' vault-start.log await vault 30 vault_ready start_vault
 phase 'Ironic answers' ironic-start.log await ironic 120 ironic_ready start_ironic
 phase 'played ramdisk' ironic-start.log start_ramdisk
+phase 'the Ironic behind it answers' keystone-start.log await ironic-keystone 120 guarded_ironic_ready start_guarded_ironic
 phase 'NetBox answers' netbox-start.log await_netbox
 phase 'site folder and variables' site.log write_site
 
