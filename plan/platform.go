@@ -32,5 +32,19 @@ func DeviceType(s string) string {
 // SwitchesToIPMI reports whether the device's node gets the driver ipmi after
 // inspection: all of its Ironic do, or those of its platform.
 func (t *Target) SwitchesToIPMI() bool {
-	return t.Ironic.SwitchToIPMI || slices.ContainsFunc(t.Intent.PlatformNames(), func(name string) bool { return slices.Contains(t.Ironic.SwitchPlatforms, name) })
+	return t.Ironic != nil && (t.Ironic.SwitchToIPMI || slices.ContainsFunc(t.Intent.PlatformNames(), func(name string) bool { return slices.Contains(t.Ironic.SwitchPlatforms, name) }))
+}
+
+// SpeaksIPMI reports whether Ironic reaches the device's BMC by IPMI, or will: NetBox
+// has that driver, or the node gets it after inspection. by says where that is set.
+func (t *Target) SpeaksIPMI() (speaks bool, by string) {
+	switch {
+	case t.Intent.Ironic.Driver == "ipmi":
+		return true, t.Intent.URL
+	case !t.SwitchesToIPMI():
+		return false, ""
+	case t.Ironic.SwitchToIPMI:
+		return true, t.Site.Set["ironic."+t.Ironic.Name+".switch_to_ipmi_after_inspection"]
+	}
+	return true, t.Site.Set["ironic."+t.Ironic.Name+".switch_to_ipmi_platforms"]
 }

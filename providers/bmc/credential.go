@@ -68,7 +68,8 @@ func decideCredential(d plan.Decision) plan.Verdict {
 	login := plan.Text(d.Live.Value, "Login")
 	if login == loginAccepted {
 		v := plan.Nothing()
-		if misfit := plan.Text(d.Live.Value, "IPMI"); misfit != "" && speaksIPMI(d.Target) {
+		speaks, _ := d.Target.SpeaksIPMI()
+		if misfit := plan.Text(d.Live.Value, "IPMI"); misfit != "" && speaks {
 			v.Warnings = append(v.Warnings, plan.NewFault(plan.CodeSecretInvalid, "the password of the BMC of %s %s; Ironic will not get in over IPMI", d.Target.Name(), misfit).
 				With("secret", d.Target.Settings.BMCPassword.String()))
 		}
@@ -81,11 +82,6 @@ func decideCredential(d plan.Decision) plan.Verdict {
 	s := rotate(reason)
 	s.Before = plan.Restrict(d.Live.Value, d.Resource.Want)
 	return plan.Verdict{Step: s}
-}
-
-// speaksIPMI tells that Ironic uses the credential over IPMI, or will.
-func speaksIPMI(t *plan.Target) bool {
-	return t.Intent.Ironic.Driver == "ipmi" || t.Ironic != nil && t.Ironic.SwitchToIPMI
 }
 
 func from(places ...string) []string {

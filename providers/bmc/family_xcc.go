@@ -14,7 +14,7 @@ func xccFamily() family {
 		boot:     bootClasses,
 		settings: func(s *plan.BMCSettings) *plan.VendorSettings { return s.XCC },
 		serials:  []string{"SerialNumber"}, anyMatch: true,
-		expands: true, ntp: ntpRule{most: 4}, password: passwordRule{least: 10, most: 32, classes: true}, resets: true, lockout: lockoutRule{after: 5, window: time.Hour}, ipmi: ipmiRule{types: true}, syslog: xccSyslog(), security: xccSecurity(),
+		expands: true, ntp: ntpRule{most: 4}, password: passwordRule{least: 10, most: 32, classes: true}, resets: true, lockout: lockoutRule{after: 5, window: time.Hour}, ipmi: ipmiRule{types: true, firstAccess: true}, syslog: xccSyslog(), security: xccSecurity(),
 	}
 }
 

@@ -11,24 +11,20 @@ func ipmiLANFacet() facet {
 }
 
 // ipmiLANKind switches IPMI over LAN on, for monitoring and where Ironic speaks IPMI
-// from the start.
+// from the start or after inspection.
 func ipmiLANKind() plan.Kind {
 	return plan.Kind{
 		Name: "bmc.ipmi_lan", Phase: plan.PhaseBMC,
-		Doc: "IPMI over LAN is on, where a monitoring account is kept or NetBox has the driver ipmi.",
+		Doc: "IPMI over LAN is on, where a monitoring account is kept, NetBox has the driver ipmi, or the node gets it after inspection.",
 		Want: func(t *plan.Target) []plan.Resource {
-			ironic := t.Intent.Ironic.Driver == "ipmi"
+			ironic, by := t.SpeaksIPMI()
 			if !configured(t) || t.Site.BMC.Monitoring.IsZero() && !ironic {
 				return nil
-			}
-			from := from(t.Site.Set["bmc.monitoring"])
-			if ironic {
-				from = append(from, t.Intent.URL)
 			}
 			return []plan.Resource{{
 				Address: t.Address("bmc", "ipmi_lan", ""),
 				Want:    plan.Obj(map[string]plan.Value{"ProtocolEnabled": plan.Bool(true)}),
-				From:    from,
+				From:    from(t.Site.Set["bmc.monitoring"], by),
 			}}
 		},
 		Decide: observeUnsupported,

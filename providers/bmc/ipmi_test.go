@@ -2,6 +2,7 @@ package bmc_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -225,30 +226,108 @@ func TestIPMIUserMissing(t *testing.T) {
 	})
 }
 
-// IPMI over LAN is switched on where Ironic speaks IPMI, without a monitoring
-// account, and nowhere else.
-func TestIPMILANForIronic(t *testing.T) {
-	for _, vendor := range makers {
-		t.Run(vendor, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newBubble(t, machine(vendor))
-				if p := w.build(w.read()); stepOf(p, "ipmi_lan") != nil {
-					t.Error("nobody speaks IPMI, and it is switched on")
-				}
-				w.scope.Targets[0].Intent.Ironic.Driver = "ipmi"
-				p := w.build(w.read())
-				s := stepOf(p, "ipmi_lan")
-				if s == nil || stepOf(p, "ipmi_user") != nil || !slices.Contains(s.From, w.scope.Targets[0].Intent.URL) {
-					t.Fatalf("%s %+v", steps(p), s)
-				}
-				if f := w.converged("ipmi_lan"); f != nil {
-					t.Fatal(faultText(f))
-				}
-				if p := w.build(w.read()); stepOf(p, "ipmi_lan") != nil {
-					t.Error("it is not on")
-				}
-				w.close()
+// A monitoring account that would have to change its password first is of no use:
+// the demand is dropped before it gets one, and only then.
+func TestPasswordChangeOnFirstAccess(t *testing.T) {
+	for name, prepare := range map[string]func(*world){
+		"no account": func(*world) {},
+		"an account that must change it": func(w *world) {
+			if f := w.converged("ipmi_user", "ipmi_lan"); f != nil {
+				w.t.Fatal(faultText(f))
+			}
+			w.bmcs[0].SetValue("firstaccess", true)
+			w.bmcs[0].ChangeUser(monitorName, monitorPassword, "Operator")
+		},
+	} {
+		for _, refuses := range []bool{false, true} { // a session that is good for nothing else, or none
+			t.Run(fmt.Sprint(name, " ", refuses), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := monitoredWorld(t, bmctest.XCC, func(m *bmctest.Machine) { m.Profile.ChangeRefusesLogin = refuses })
+					prepare(w)
+					w.bmcs[0].SetValue("firstaccess", true)
+					w.close()
+					w.connect()
+					s := stepOf(w.build(w.read()), "ipmi_user")
+					if s == nil || !strings.Contains(string(plan.ToJSON(s.Before)), `"PasswordChangeOnFirstAccess":true`) {
+						t.Fatalf("%+v", s)
+					}
+					if f := w.converged("ipmi_user", "ipmi_lan"); f != nil {
+						t.Fatal(faultText(f))
+					}
+					w.hasMonitor()
+					if w.bmcs[0].Value("firstaccess") != false {
+						t.Error("accounts must still change their password")
+					}
+					// Somebody wants it again of new accounts: this one has its password.
+					w.bmcs[0].SetValue("firstaccess", true)
+					w.close()
+					w.connect()
+					if p := w.build(w.read()); stepOf(p, "ipmi_user") != nil {
+						t.Errorf("again: %s", steps(p))
+					}
+					w.close()
+				})
 			})
-		})
+		}
+	}
+}
+
+// IPMI over LAN is switched on where Ironic speaks IPMI, from the start or after
+// inspection, without a monitoring account, and nowhere else. There a password that
+// IPMI does not take is warned of.
+func TestIPMILANForIronic(t *testing.T) {
+	const class = "EXAMPLEMODEL1"
+	for name, tc := range map[string]struct {
+		prepare func(*plan.Target)
+		from    string
+	}{
+		"driver":            {func(t *plan.Target) { t.Intent.Ironic.Driver = "ipmi" }, "https://netbox.example.org/dcim/devices/1/"},
+		"switched":          {func(t *plan.Target) { t.Ironic.SwitchToIPMI = true }, "site.hcl:5"},
+		"platform switched": {func(t *plan.Target) { t.Ironic.SwitchPlatforms = []string{class} }, "site.hcl:6"},
+		"another platform":  {func(t *plan.Target) { t.Ironic.SwitchPlatforms = []string{class + "X"} }, ""},
+	} {
+		for _, vendor := range makers {
+			t.Run(name+" "+vendor, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					const long = "Twenty-one-Characters" // of which IPMI takes twenty
+					m := machine(vendor)
+					m.Password = long
+					w := newBubble(t, m)
+					w.passwords["gpu-001"] = long
+					target := w.scope.Targets[0]
+					target.Intent.Manufacturer, target.Intent.Model = "Example", "Model 1"
+					target.Ironic = &plan.IronicSettings{Name: "x"}
+					target.Site.Set = map[string]string{"ironic.x.switch_to_ipmi_after_inspection": "site.hcl:5", "ironic.x.switch_to_ipmi_platforms": "site.hcl:6"}
+					warned := func(p *plan.Plan) bool {
+						return slices.ContainsFunc(p.Diagnostics, func(d plan.Diagnostic) bool {
+							return d.Fault != nil && d.Fault.Code == plan.CodeSecretInvalid && strings.Contains(d.Fault.Summary, "over IPMI")
+						})
+					}
+					if p := w.build(w.read()); stepOf(p, "ipmi_lan") != nil || warned(p) {
+						t.Error("nobody speaks IPMI, and it is switched on")
+					}
+					tc.prepare(target)
+					p := w.build(w.read())
+					s := stepOf(p, "ipmi_lan")
+					if tc.from == "" {
+						if s != nil || warned(p) {
+							t.Errorf("%s %+v", steps(p), p.Diagnostics)
+						}
+						w.close()
+						return
+					}
+					if s == nil || stepOf(p, "ipmi_user") != nil || !slices.Equal(s.From, []string{tc.from}) || !warned(p) {
+						t.Fatalf("%s %+v %+v", steps(p), s, p.Diagnostics)
+					}
+					if f := w.converged("ipmi_lan"); f != nil {
+						t.Fatal(faultText(f))
+					}
+					if p := w.build(w.read()); stepOf(p, "ipmi_lan") != nil {
+						t.Error("it is not on")
+					}
+					w.close()
+				})
+			})
+		}
 	}
 }

@@ -18,6 +18,9 @@ type Monitoring func(ctx context.Context) (user string, password plan.Secret, er
 type ipmiRule struct {
 	types     bool // AccountTypes has IPMI, and is sent with the password
 	privilege bool // an attribute of the slot
+	// firstAccess: the account service may demand that every new account changes its
+	// password first, also one that an administrator makes.
+	firstAccess bool
 }
 
 func ipmiUserFacet() facet {
@@ -30,7 +33,7 @@ func ipmiUserFacet() facet {
 func ipmiUserKind() plan.Kind {
 	return plan.Kind{
 		Name: "bmc.ipmi_user", Phase: plan.PhaseBMC,
-		Doc: "The account that monitoring uses, over Redfish and IPMI, the same on all BMCs of a site. Ironic never uses it.",
+		Doc: "The account that monitoring uses, over Redfish and IPMI, the same on all BMCs of a site. Ironic never uses it. An XCC that makes new accounts change their password first (PasswordChangeOnFirstAccess) stops doing so before the account is made.",
 		Want: func(t *plan.Target) []plan.Resource {
 			if !configured(t) || t.Site.BMC.Monitoring.IsZero() {
 				return nil
@@ -39,6 +42,7 @@ func ipmiUserKind() plan.Kind {
 				Address: t.Address("bmc", "ipmi_user", ""),
 				Want: plan.Obj(map[string]plan.Value{
 					"Enabled": plan.Bool(true), "RoleId": plan.Str(t.Site.BMC.MonitoringRole), "IPMI": plan.Bool(true), "Login": plan.Str(loginAccepted),
+					firstAccess: plan.Bool(false),
 				}),
 				From:    from(t.Site.Set["bmc.monitoring"], "Password: "+t.Site.BMC.Monitoring.String()),
 				Effects: []plan.Effect{plan.EffectCredential}, Sensitive: true,
@@ -51,6 +55,17 @@ func ipmiUserKind() plan.Kind {
 // ipmiPrivileges are the words of IPMI for the roles of Redfish.
 func ipmiPrivileges() map[string]string {
 	return map[string]string{"ReadOnly": "User", "Operator": "Operator", "Administrator": "Administrator"}
+}
+
+// firstAccess is Lenovo's name of the demand that a new account changes its password
+// first.
+const firstAccess = "PasswordChangeOnFirstAccess"
+
+// demandsChange tells whether an account that is given a password now would have to
+// change it first.
+func (k *conn) demandsChange(service document) bool {
+	on, _ := service.yes("Oem", "Lenovo", firstAccess)
+	return k.family.ipmi.firstAccess && on
 }
 
 // ipmiNameBytes is the longest user name of IPMI.
@@ -85,17 +100,18 @@ func readIPMIUser(ctx context.Context, k *conn, _ *plan.Target, _ plan.Value) (p
 	if fault != nil {
 		return plan.Null, nil, fault
 	}
-	_, collection, list, fault := k.accounts(ctx)
+	service, collection, list, fault := k.accounts(ctx)
 	if fault != nil {
 		return plan.Null, nil, fault
 	}
+	demands := plan.Bool(k.demandsChange(service))
 	seen := evidence{"url": k.base + collection.path}
 	account := accountNamed(list, user)
 	if account == nil {
 		if i := slices.IndexFunc(list, func(d document) bool { return d.unread != nil }); i >= 0 {
 			return plan.Null, nil, list[i].unread // it might be this one
 		}
-		return plan.Obj(map[string]plan.Value{"Enabled": plan.Bool(false), "RoleId": plan.Null, "IPMI": plan.Bool(false), "Login": plan.Str("no account")}), seen, nil
+		return plan.Obj(map[string]plan.Value{"Enabled": plan.Bool(false), "RoleId": plan.Null, "IPMI": plan.Bool(false), "Login": plan.Str("no account"), firstAccess: demands}), seen, nil
 	}
 	seen["url"] = k.base + account.path
 	enabled, _ := account.yes("Enabled")
@@ -116,8 +132,11 @@ func readIPMIUser(ctx context.Context, k *conn, _ *plan.Target, _ plan.Value) (p
 		if accepted {
 			login = loginAccepted
 		}
+		if accepted && ipmi && account.text("RoleId") == k.client.settings.MonitoringRole {
+			demands = plan.Bool(false) // it will not be given its password again
+		}
 	}
-	return plan.Obj(map[string]plan.Value{"Enabled": plan.Bool(enabled), "RoleId": role, "IPMI": plan.Bool(ipmi), "Login": plan.Str(login)}), seen, nil
+	return plan.Obj(map[string]plan.Value{"Enabled": plan.Bool(enabled), "RoleId": role, "IPMI": plan.Bool(ipmi), "Login": plan.Str(login), firstAccess: demands}), seen, nil
 }
 
 // mayIPMI tells whether an account may log in over IPMI with its privilege.
@@ -159,7 +178,8 @@ func (k *conn) tryMonitor(ctx context.Context, user string, password plan.Secret
 		return false, fault
 	}
 	ok := ans.status >= 200 && ans.status < 300
-	switch list := messages(ans.body); {
+	list := messages(ans.body)
+	switch {
 	case ok && r.method == http.MethodPost:
 		if token, path := ans.header.Get("X-Auth-Token"), k.sessionPath(ans); token == "" || path == "" || k.endAs(ctx, token, path) != nil {
 			k.login.left = true
@@ -169,6 +189,7 @@ func (k *conn) tryMonitor(ctx context.Context, user string, password plan.Secret
 	default:
 		return false, k.judge(ans)
 	}
+	ok = ok && !has(list, idsPasswordChange...) // a session that is good for changing the password and nothing else
 	k.monitored = &ok
 	if k.tree == nil { // who answers next has to prove that it is the same machine
 		return ok, k.fault(plan.CodeBMCUnreachable, r, "the connection to the BMC of %s broke while the monitoring account logged out", k.device)
@@ -184,13 +205,16 @@ func setIPMIUser(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, 
 	if fault != nil {
 		return plan.Failed(fault)
 	}
-	_, collection, list, fault := k.accounts(ctx)
+	service, collection, list, fault := k.accounts(ctx)
 	if fault != nil {
 		return plan.Failed(fault)
 	}
 	role := plan.Text(step.After, "RoleId")
 	body := map[string]any{"Password": password.Reveal(), "RoleId": role, "Enabled": true}
 	account := accountNamed(list, user)
+	if account == nil && k.demandsChange(service) {
+		return k.dropDemand(ctx, service)
+	}
 	if account == nil {
 		body["UserName"] = user
 		k.monitored = nil
@@ -217,8 +241,13 @@ func setIPMIUser(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, 
 			return plan.Failed(fault)
 		}
 		return k.writeAttributes(ctx, d, map[string]any{privilegeOf(*account): ipmiPrivileges()[role]})
+	case k.demandsChange(service):
+		return k.dropDemand(ctx, service)
 	case rule.types && takesIPMI(*account) && !ipmi:
 		body["AccountTypes"] = append(account.list("AccountTypes"), "IPMI")
+	}
+	if must, _ := account.yes("PasswordChangeRequired"); must {
+		body["PasswordChangeRequired"] = false
 	}
 	k.monitored = nil
 	had := account.text("RoleId")
@@ -226,6 +255,15 @@ func setIPMIUser(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, 
 		return now.text("UserName") == user && now.text("RoleId") == had
 	}})
 	return next(r, "the monitoring account was set; it is looked at next")
+}
+
+// dropDemand stops the BMC from making the account change its password, which is
+// everybody's, as soon as it gets it.
+func (k *conn) dropDemand(ctx context.Context, service document) plan.Result {
+	body := map[string]any{}
+	put(body, []string{"Oem", "Lenovo", firstAccess}, false)
+	r := k.write(ctx, change{on: service, body: body, same: k.demandsChange})
+	return next(r, "new accounts need not change their password any more; the monitoring account comes next")
 }
 
 // createAccount posts a new account; a BMC that has slots, and refuses that, gets

@@ -11,6 +11,7 @@ import (
 type user struct {
 	id, name, password, role, ipmi string
 	enabled                        bool
+	change                         bool // the password must be changed first
 	types                          []string
 }
 
@@ -102,6 +103,9 @@ func (b *BMC) accountResource(path string) object {
 	case id == "HostInterfaceAdministrator":
 		d["UserName"], d["RoleId"], d["Enabled"] = id, id, true
 	}
+	if b.machine.Vendor == XCC {
+		d["PasswordChangeRequired"] = b.mustChange(text(d["UserName"]))
+	}
 	return d
 }
 
@@ -190,8 +194,17 @@ func (b *BMC) accountChange(path string) map[string]setter {
 			if !ok || !b.fitsPolicy(s, "") {
 				return nil, "PropertyValueFormatError"
 			}
-			return make(func(u *user) { u.password = s }), ""
+			return make(func(u *user) { u.password, u.change = s, b.values["firstaccess"] == true }), ""
 		},
+	}
+	if b.machine.Vendor == XCC {
+		set["PasswordChangeRequired"] = func(v any) (func(), string) {
+			on, ok := v.(bool)
+			if !ok {
+				return nil, "PropertyValueTypeError"
+			}
+			return make(func(u *user) { u.change = on }), ""
+		}
 	}
 	if b.hasAccountTypes() {
 		set["AccountTypes"] = func(v any) (func(), string) {
@@ -234,7 +247,7 @@ func (b *BMC) createAccount(w http.ResponseWriter, body object) {
 	if b.machine.Vendor == Supermicro && b.smcLocked(w) {
 		return
 	}
-	u := &user{enabled: true, ipmi: noPrivilege, role: "ReadOnly"}
+	u := &user{enabled: true, ipmi: noPrivilege, role: "ReadOnly", change: b.values["firstaccess"] == true}
 	u.name, _ = body["UserName"].(string)
 	u.password, _ = body["Password"].(string)
 	for _, key := range sorted(body) {
@@ -298,7 +311,7 @@ func (b *BMC) ChangeUser(name, password, role string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if u := b.userNamed(name); u != nil {
-		u.password, u.role, u.types, u.ipmi = password, role, []string{"Redfish"}, noPrivilege
+		u.password, u.role, u.types, u.ipmi, u.change = password, role, []string{"Redfish"}, noPrivilege, b.values["firstaccess"] == true
 	}
 }
 

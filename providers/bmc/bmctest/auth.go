@@ -15,6 +15,7 @@ import (
 type session struct {
 	id, token, client string
 	created, used     time.Time
+	user              string
 	passwordOnly      bool // good for changing the password and nothing else
 }
 
@@ -91,7 +92,7 @@ func (b *BMC) authorized(w http.ResponseWriter, r *http.Request) *session {
 	}
 	if user, password, ok := r.BasicAuth(); ok && !b.machine.Profile.NoBasic {
 		if b.password(user, password) {
-			return &session{passwordOnly: b.machine.Profile.PasswordChange}
+			return &session{user: user, passwordOnly: b.mustChange(user)}
 		}
 	}
 	b.unauthorized(w)
@@ -135,8 +136,8 @@ func (b *BMC) login(w http.ResponseWriter, r *http.Request) {
 		b.unauthorized(w)
 		return
 	}
-	if b.machine.Profile.PasswordChange && b.machine.Profile.ChangeRefusesLogin {
-		b.respond(w, http.StatusForbidden, object{"error": object{"code": b.base("GeneralError"), "message": "A general error has occurred.", "@Message.ExtendedInfo": []any{b.passwordChangeInfo()}}})
+	if b.mustChange(user) && b.machine.Profile.ChangeRefusesLogin {
+		b.respond(w, http.StatusForbidden, object{"error": object{"code": b.base("GeneralError"), "message": "A general error has occurred.", "@Message.ExtendedInfo": []any{b.passwordChangeInfo(user)}}})
 		return
 	}
 	b.expire()
@@ -150,7 +151,7 @@ func (b *BMC) login(w http.ResponseWriter, r *http.Request) {
 	}
 	b.nextID++
 	client, _, _ := net.SplitHostPort(r.RemoteAddr)
-	s := &session{id: strconv.Itoa(b.nextID), token: random(), client: client, created: b.now(), used: b.now(), passwordOnly: b.machine.Profile.PasswordChange}
+	s := &session{id: strconv.Itoa(b.nextID), token: random(), client: client, created: b.now(), used: b.now(), user: user, passwordOnly: b.mustChange(user)}
 	b.sessions[s.id] = s
 	w.Header().Set("X-Auth-Token", s.token)
 	switch {
@@ -162,7 +163,7 @@ func (b *BMC) login(w http.ResponseWriter, r *http.Request) {
 	}
 	doc := b.sessionDoc(s)
 	if s.passwordOnly {
-		doc["@Message.ExtendedInfo"] = []any{b.passwordChangeInfo()}
+		doc["@Message.ExtendedInfo"] = []any{b.passwordChangeInfo(user)}
 	}
 	b.answer(w, http.StatusCreated, doc)
 }
@@ -183,14 +184,25 @@ func (b *BMC) logout(w http.ResponseWriter, id string) {
 func (b *BMC) sessionDoc(s *session) object {
 	return object{
 		"@odata.id": sessionsPath + "/" + s.id, "@odata.type": "#Session.v1_3_0.Session", "Id": s.id, "Name": "User Session",
-		"UserName": b.machine.User, "ClientOriginIPAddress": s.client, "CreatedTime": s.created.UTC().Format(time.RFC3339),
+		"UserName": s.user, "ClientOriginIPAddress": s.client, "CreatedTime": s.created.UTC().Format(time.RFC3339),
 	}
+}
+
+// mustChange tells whether an account must change its password first.
+func (b *BMC) mustChange(user string) bool {
+	if u := b.userNamed(user); u != nil && user != b.machine.User {
+		return u.change
+	}
+	return b.machine.Profile.PasswordChange
 }
 
 // passwordChangeInfo is what stands in every answer until the password was
 // changed.
-func (b *BMC) passwordChangeInfo() object {
+func (b *BMC) passwordChangeInfo(user string) object {
 	account := accountsPath + "/" + b.ownID()
+	if u := b.userNamed(user); u != nil {
+		account = accountsPath + "/" + u.id
+	}
 	if b.machine.Vendor == IDRAC {
 		return info("IDRAC.2.8.SWC1908", "The default password must be changed before any other operation.", "Change the password and retry.", "Critical")
 	}

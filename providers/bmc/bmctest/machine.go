@@ -270,7 +270,7 @@ func newBMC(s *Server, m Machine) *BMC {
 		ntp:      ntpState{m.NTPEnabled, append([]string(nil), m.NTPServers...)},
 		sessions: map[string]*session{}, tasks: map[string]*task{}, recipients: map[string]object{}, disabled: map[string]bool{}, pendingOff: map[string]bool{},
 		values: map[string]any{
-			"http": true, "ssh": true, "ipmi": false, "ssdp": true, "snmp": true, "tls": "TLSLevel1_0", "rollback": true, "kcs": true, "offset": "-05:00", "saving": false, "lockdown": false,
+			"http": true, "ssh": true, "ipmi": false, "ssdp": true, "snmp": true, "tls": "TLSLevel1_0", "rollback": true, "kcs": true, "offset": "-05:00", "saving": false, "lockdown": false, "firstaccess": false,
 			"lockout": 0, "lockoutfor": 0, "rmedia": false, "syslog": false, "syslogserver": "", "syslogport": 0, "zone": "(UTC-06:00) Central Time",
 		},
 	}
@@ -380,7 +380,7 @@ func (b *BMC) SetNTP(enabled bool, servers ...string) {
 
 // Value is a setting that is one value: http, ssh, ssdp, snmp, ipmi, tls, kcs,
 // rollback, lockout, lockoutfor, rmedia, syslog, syslogserver, syslogport, zone,
-// offset, saving, lockdown.
+// offset, saving, lockdown, firstaccess.
 func (b *BMC) Value(name string) any {
 	b.mu.Lock()
 	defer b.mu.Unlock()

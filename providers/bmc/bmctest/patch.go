@@ -39,7 +39,7 @@ func (b *BMC) writable(path string) map[string]setter {
 	case base == b.protocolPath():
 		return b.protocolSetters()
 	case path == rootPath+"/AccountService" && b.machine.Vendor != IDRAC:
-		return map[string]setter{"AccountLockoutThreshold": b.count("lockout", 0, 16), "AccountLockoutDuration": b.count("lockoutfor", 0, 86400)}
+		return map[string]setter{"AccountLockoutThreshold": b.count("lockout", 0, 16), "AccountLockoutDuration": b.count("lockoutfor", 0, 86400), "Oem/Lenovo/PasswordChangeOnFirstAccess": b.flag("firstaccess")}
 	}
 	if set := b.accountChange(path); set != nil {
 		return set

@@ -154,8 +154,13 @@ func (b *BMC) common(path string) object {
 		return actionInfo(path, b.hostResets())
 	case rootPath + "/AccountService":
 		least, most := b.passwordLimits()
-		return object{"@odata.id": path, "@odata.type": "#AccountService.v1_10_0.AccountService", "Id": "AccountService", "Name": "Account Service", "ServiceEnabled": true,
+		d := object{"@odata.id": path, "@odata.type": "#AccountService.v1_10_0.AccountService", "Id": "AccountService", "Name": "Account Service", "ServiceEnabled": true,
 			"AccountLockoutThreshold": b.values["lockout"], "AccountLockoutDuration": b.values["lockoutfor"], "MinPasswordLength": least, "MaxPasswordLength": most, "Accounts": link(accountsPath)}
+		if b.machine.Vendor == XCC {
+			d["Oem"] = object{"Lenovo": object{"@odata.type": "#LenovoAccountService.v1_0_0.LenovoAccountServiceProperties", "PasswordChangeOnFirstAccess": b.values["firstaccess"],
+				"ComplexPassword": true, "PasswordLength": least, "PasswordExpirationPeriodDays": 0, "PasswordExpirationWarningPeriod": 0, "MinimumPasswordReuseCycle": 0, "MinimumPasswordChangeIntervalHours": 0, "WebInactivitySessionTimeout": 20}}
+		}
+		return d
 	}
 	return b.accountResource(path)
 }

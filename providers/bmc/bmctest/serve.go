@@ -46,7 +46,7 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if who.passwordOnly && !b.mayWhilePasswordOnly(r, path) {
 		b.respond(w, http.StatusForbidden, object{"error": object{
-			"code": b.base("GeneralError"), "message": "A general error has occurred. See ExtendedInfo for more information.", "@Message.ExtendedInfo": []any{b.passwordChangeInfo()},
+			"code": b.base("GeneralError"), "message": "A general error has occurred. See ExtendedInfo for more information.", "@Message.ExtendedInfo": []any{b.passwordChangeInfo(who.user)},
 		}})
 		return
 	}
