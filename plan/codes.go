@@ -186,7 +186,7 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodeInterrupted:          {ClassStale, OwnerInfra, true, "The run was interrupted.", "Run the same command again: it reads live, and goes on from what it finds."},
 	CodeNotApproved:          {ClassDenied, OwnerInfra, false, "Nobody approved the plan; nothing was done.", "Review the plan and apply it again."},
 	CodeJournal:              {ClassInternal, OwnerInfra, false, "The journal could not be written, so nothing more was started.", "Free space or correct rights at the journal's place."},
-	CodeLockHeld:             {ClassBusy, OwnerInfra, true, "Another run holds the lock.", "Wait for it to end."},
+	CodeLockHeld:             {ClassBusy, OwnerInfra, true, "Another run holds the lock.", "Wait for it to end; enroll status shows what it is doing."},
 	CodeLockLost:             {ClassStale, OwnerInfra, false, "Somebody broke this run's lock, so it writes nothing more to the device.", "See who did; apply again when no other run is at work on the device."},
 	CodeObligation:           {ClassRefused, OwnerOpenStack, true, "Something that enroll had changed for a moment could not be put back.", "Put it back by hand as the message says, or apply to the device again: enroll then tries once more."},
 	CodePolicyApproval:       {ClassDenied, OwnerInfra, false, "A policy of the site wants somebody's approval, and nobody gave it.", "Ask the policy's owner, then apply with --approve POLICY, or answer the question at a terminal."},

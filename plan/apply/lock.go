@@ -82,7 +82,10 @@ func (l *Locks) lock(path, device string, by Holder) error {
 		return plan.NewFault(plan.CodeJournal, "the lock %s cannot be opened; nothing was started", path).Because(err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		fault := plan.NewFault(plan.CodeLockHeld, "another run is applying to %s: %s", device, readHolder(f)).With("lock", path).Because(err)
+		fault := plan.NewFault(plan.CodeLockHeld, "another run is applying to %s: %s", device, readHolder(f)).With("lock", path)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			fault = fault.Because(err)
+		}
 		_ = f.Close() // nothing was written
 		return fault
 	}

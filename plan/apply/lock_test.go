@@ -31,7 +31,7 @@ func TestDevicesAreLocked(t *testing.T) {
 	dir := t.TempDir()
 	l := lockAll(t, dir, "b", "../a", "b")
 	_, err := LockDevices(dir, "s", []string{"c", "b"}, Holder{})
-	if !errors.Is(err, plan.CodeLockHeld) || !strings.Contains(err.Error(), "ada on runner1, process 4711, plan 0123456789ab, since 2026-11-30 10:00:00 UTC") {
+	if !errors.Is(err, plan.CodeLockHeld) || !strings.HasSuffix(err.Error(), "ada on runner1, process 4711, plan 0123456789ab, since 2026-11-30 10:00:00 UTC") {
 		t.Errorf("second lock: %v", err)
 	}
 	release(t, lockAll(t, dir, "c")) // was let go of when b was refused

@@ -468,7 +468,7 @@ func (r *run) leave(j *job) {
 		r.end(j, outcome{state: plan.StepLeft, text: "begun; the run was stopped while the system was at work"})
 		return
 	}
-	r.end(j, outcome{state: plan.StepNotRun, text: "the run was stopped before it began"})
+	r.end(j, outcome{state: plan.StepNotRun, text: "the run was stopped first"})
 }
 
 // end closes a job and lets those that need it go on, or not. What the job left
@@ -549,7 +549,19 @@ func (r *run) arrive(j *job) {
 		r.queue(j)
 		return
 	}
-	r.end(j, outcome{state: plan.StepSkipped, text: fmt.Sprintf("needs %s (%s), which is %s", bad.step.ID, bad.step.Address.Local(), bad.report.State)})
+	r.end(j, outcome{state: plan.StepSkipped, text: r.wanting(bad)})
+}
+
+// wanting says why what needs a job is skipped: the step that failed, not the ones
+// between that were skipped for it themselves.
+func (r *run) wanting(bad *job) string {
+	switch bad.report.State {
+	case plan.StepSkipped:
+		return bad.report.Text
+	case plan.StepFailed:
+		return bad.step.Address.Local() + " failed"
+	}
+	return bad.step.Address.Local() + " is " + string(bad.report.State)
 }
 
 func (r *run) tell(e plan.Event) {

@@ -314,7 +314,7 @@ func judgeChecks(checks []plan.Check) *plan.Fault {
 		return nil
 	}
 	f := plan.NewFault(plan.CodeInspectionMismatch, "%s: %s", bad[0].Address, checkText(bad[0]))
-	for _, c := range bad {
+	for _, c := range bad[1:] {
 		f = f.With(c.Address.Local(), checkText(c))
 	}
 	return f

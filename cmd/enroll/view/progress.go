@@ -19,6 +19,7 @@ type Progress struct {
 	began time.Time
 	width int               // of an address
 	told  map[string]string // step id → the last wait
+	idle  map[string]bool   // device and why its further steps do not begin → told
 	waits bool              // tell what steps wait for
 
 	mu     sync.Mutex
@@ -36,7 +37,7 @@ type activeStep struct {
 
 // NewProgress writes to w; the plan gives the width of the columns.
 func NewProgress(w io.Writer, p *plan.Plan, color bool) *Progress {
-	pr := &Progress{t: textWriter{o: TextOptions{Color: color}}, w: w, told: map[string]string{}, waits: true, active: map[string]activeStep{}, total: len(p.Steps)}
+	pr := &Progress{t: textWriter{o: TextOptions{Color: color}}, w: w, told: map[string]string{}, idle: map[string]bool{}, waits: true, active: map[string]activeStep{}, total: len(p.Steps)}
 	for _, s := range p.Steps {
 		if s.Blocked == nil {
 			pr.width = max(pr.width, utf8.RuneCountInString(place(s)))
@@ -93,11 +94,25 @@ func (p *Progress) text(e plan.Event) string {
 	case plan.EventRetry:
 		return p.line(e, p.t.color(yellow, "!"), string(e.Fault.Code)+": "+Clean(e.Fault.Summary)+"; again in "+e.After.String())
 	case plan.EventEnd:
+		if e.Step.Address.Device != "" && (e.State == plan.StepSkipped || e.State == plan.StepNotRun) {
+			return p.unbegun(e)
+		}
 		if e.State != plan.StepBlocked || e.Step.Blocked == nil { // what the plan had blocked was shown with the plan
 			return p.line(e, p.mark(e.State), p.end(e))
 		}
 	}
 	return ""
+}
+
+// unbegun is one line for all steps of a device that do not begin for one reason.
+func (p *Progress) unbegun(e plan.Event) string {
+	text := "further steps " + p.end(e)
+	key := e.Step.Address.Device + "\n" + text
+	if p.idle[key] {
+		return ""
+	}
+	p.idle[key] = true
+	return p.row(e, p.mark(e.State), Clean(e.Step.Address.Device), text)
 }
 
 // follow keeps what is under way.
@@ -169,6 +184,10 @@ func (p *Progress) line(e plan.Event, mark, text string) string {
 	if e.Step != nil {
 		where = place(e.Step)
 	}
+	return p.row(e, mark, where, text)
+}
+
+func (p *Progress) row(e plan.Event, mark, where, text string) string {
 	if mark == "" {
 		mark = " "
 	}
