@@ -150,14 +150,21 @@ func decideSecurity(d plan.Decision) plan.Verdict {
 		return unsupported(d)
 	}
 	var lacking []plan.Observation
-	if list := d.Live.Evidence["lacking"]; d.Live.Presence == plan.Present && list != "" {
+	for _, why := range []struct{ evidence, text string }{
+		{"lacking", "the BMC of %s has no %s that enroll can set"},
+		{"untaken", "the BMC of %s does not take what is wanted of %s"},
+	} {
+		list := d.Live.Evidence[why.evidence]
+		if d.Live.Presence != plan.Present || list == "" {
+			continue
+		}
 		missing := map[string]bool{}
 		for _, name := range strings.Split(list, ", ") {
 			missing[name] = true
 		}
 		lacking = append(lacking, plan.Observation{
-			Address: d.Resource.Address, Rule: "unsupported", Want: pick(d.Resource.Want, missing, true), Live: plan.Null,
-			Text: "the BMC of " + d.Resource.Address.Device + " has no " + list + " that enroll can set",
+			Address: d.Resource.Address, Rule: string(plan.RuleUnsupported), Want: pick(d.Resource.Want, missing, true), Live: plan.Null,
+			Text: fmt.Sprintf(why.text, d.Resource.Address.Device, list),
 		})
 		d.Resource.Want = pick(d.Resource.Want, missing, false)
 	}
@@ -187,8 +194,8 @@ func pick(v plan.Value, set map[string]bool, in bool) plan.Value {
 }
 
 // readSecurity gives every wanted setting as the BMC has it. One that the family
-// lacks, or that is of another family, has the wanted value and is named in the
-// evidence: nothing is to be written for it.
+// lacks, that does not take the value, or that is of another family, has the wanted
+// value and is named in the evidence: nothing is to be written for it.
 func readSecurity(ctx context.Context, k *conn, _ *plan.Target, want plan.Value) (plan.Value, evidence, *plan.Fault) {
 	if len(k.family.security) == 0 {
 		return plan.Null, nil, k.familyLacks("security settings")
@@ -198,7 +205,7 @@ func readSecurity(ctx context.Context, k *conn, _ *plan.Target, want plan.Value)
 		return plan.Null, nil, fault
 	}
 	out := map[string]plan.Value{}
-	var lacking []string
+	var lacking, untaken []string
 	for _, name := range sortedKeys(want.AsValueMap()) {
 		value := plan.Attr(want, name)
 		switch {
@@ -216,15 +223,20 @@ func readSecurity(ctx context.Context, k *conn, _ *plan.Target, want plan.Value)
 			}
 			out[name] = plan.Obj(inner)
 		default:
-			if c, ok := s.cells[name]; ok {
+			c, ok := s.cells[name]
+			switch {
+			case ok && c.takes(value):
 				out[name] = c.live
-				continue
+			case ok:
+				out[name] = value
+				untaken = append(untaken, name)
+			default:
+				out[name] = value
+				lacking = append(lacking, name)
 			}
-			out[name] = value
-			lacking = append(lacking, name)
 		}
 	}
-	seen := evidence{"url": k.base, "lacking": strings.Join(lacking, ", ")}
+	seen := evidence{"url": k.base, "lacking": strings.Join(lacking, ", "), "untaken": strings.Join(untaken, ", ")}
 	for name, c := range s.cells {
 		if c.row.last && plan.Satisfies(plan.Bool(true), c.live) {
 			seen["locked_down"] = name
@@ -239,6 +251,15 @@ type secCell struct {
 	on   document
 	wire any
 	live plan.Value
+}
+
+// takes tells that the BMC has the value or can be given it.
+func (c secCell) takes(want plan.Value) bool {
+	if plan.Satisfies(want, c.live) {
+		return true
+	}
+	_, ok := c.row.wireOf(want, c.wire)
+	return ok && c.wire != nil
 }
 
 type secState struct{ cells map[string]secCell }
@@ -369,13 +390,10 @@ func setSecurity(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, 
 			locked = true
 			unlock = c
 		}
-		if !ok || plan.Satisfies(wanted[name], c.live) || c.wire == nil {
+		if !ok || plan.Satisfies(wanted[name], c.live) || !c.takes(wanted[name]) {
 			continue
 		}
-		wire, ok := c.row.wireOf(wanted[name], c.wire)
-		if !ok {
-			return plan.Failed(k.fault(plan.CodeBMCUnsupported, request{method: "PATCH", path: c.on.path}, "the BMC of %s cannot set %s to %s", k.device, name, plan.ToJSON(wanted[name])))
-		}
+		wire, _ := c.row.wireOf(wanted[name], c.wire)
 		if c.row.last {
 			c.wire = wire
 			late = append(late, c)

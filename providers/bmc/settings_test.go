@@ -158,6 +158,37 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// A value for which a family has no word is shown and not written; the other settings
+// are.
+func TestSecurityThatAFamilyCannotSay(t *testing.T) {
+	w := bmcOf(t, bmctest.IDRAC)
+	w.scope.Site.BMC.Security.SNMP = "off"
+	p := w.build(w.read())
+	step := stepOf(p, "security")
+	if step == nil || !plan.Attr(step.After, "SNMP").IsNull() {
+		t.Fatalf("%s", steps(p))
+	}
+	for range 2 {
+		shown := slices.ContainsFunc(p.Observed, func(o plan.Observation) bool {
+			return o.Address.Kind == "security" && o.Rule == "unsupported" && plan.Attr(o.Want, "SNMP").AsString() == "off"
+		})
+		if !shown {
+			t.Errorf("observed %+v", p.Observed)
+		}
+		if r := w.apply(step); r.Outcome == plan.OutcomeFailed || w.bmcs[0].Attribute("SNMP.1.SNMPProtocol") != "All" || w.bmcs[0].Attribute("WebServer.1.BlockHTTPPort") != "Enabled" {
+			t.Errorf("%s %s", r.Outcome, faultText(r.Fault))
+		}
+		p = w.build(w.read())
+		if again := stepOf(p, "security"); again != nil && again.Reason != plan.ReasonChanged {
+			t.Errorf("again: %s", plan.ToJSON(again.Before))
+		}
+		after := step.After.AsValueMap()
+		after["SNMP"] = plan.Str("off")
+		step.After = plan.Obj(after) // as a plan has it that was made before the BMC could be read
+	}
+	w.close()
+}
+
 // A refusal ends the step with the BMC's words; a busy BMC is waited for; what
 // was accepted and not done is read back as such.
 func TestSettingsAreRefused(t *testing.T) {
