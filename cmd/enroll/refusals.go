@@ -22,6 +22,9 @@ func (r *refusals) Refused(address, account string) []bmc.Refusal {
 	return r.get(r.path(address, account))
 }
 
+// Place is the file that remembers it.
+func (r *refusals) Place(address, account string) string { return r.path(address, account) }
+
 // Update changes it.
 func (r *refusals) Update(address, account string, change func([]bmc.Refusal) []bmc.Refusal) {
 	r.change(r.path(address, account), func(list []bmc.Refusal) ([]bmc.Refusal, bool) {

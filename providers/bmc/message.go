@@ -97,9 +97,6 @@ func words(list []message) string {
 		case m.full != "":
 			part = m.full + ": " + part
 		}
-		if m.resolution != "" && len(list) == 1 {
-			part += " " + strings.TrimSpace(m.resolution)
-		}
 		parts = append(parts, part)
 	}
 	return strings.Join(parts, "; ")

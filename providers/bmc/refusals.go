@@ -8,13 +8,15 @@ import (
 )
 
 // Refusals is what outlives a run of the logins that BMCs refused. Nothing in it is
-// made of a password. Neither method fails: a run whose memory is gone plans as one
+// made of a password. No method fails: a run whose memory is gone plans as one
 // that has none.
 type Refusals interface {
 	// Refused gives what is remembered of a BMC (scheme://host[:port]) and account.
 	Refused(bmc, account string) []Refusal
 	// Update changes it; no other process changes it meanwhile.
 	Update(bmc, account string, change func([]Refusal) []Refusal)
+	// Place names where it is kept, for people.
+	Place(bmc, account string) string
 }
 
 // Refusal is a secret with which a BMC refused to log in. Another version of it is
@@ -106,10 +108,11 @@ func counts(r Refusal, rule lockoutRule, now time.Time) bool {
 }
 
 func (k *conn) hold(ref plan.SecretRef, rule lockoutRule, at time.Time, same bool, why string) *held {
-	ago, until := max(0, k.client.opt.Now().Sub(at)), at.Add(rule.window)
-	fault := plan.NewFault(plan.CodeBMCCredential, "the BMC of %s at %s refused the login %d min ago; "+why, k.device, k.base, int(ago/time.Minute), until.UTC().Format("15:04:05 UTC")).
-		With("secret", ref.String()).With("account", k.user).
-		WithHint("Correct the password in the vault. If the BMC's was set instead, wait until then, or remove what is remembered of this BMC from the folder refusals beside the journals.")
+	const clock = "15:04:05 UTC"
+	until := at.Add(rule.window)
+	fault := plan.NewFault(plan.CodeBMCCredential, "the BMC of %s at %s refused the login at %s; "+why, k.device, k.base, at.UTC().Format(clock), until.UTC().Format(clock)).
+		With("secret", ref.String()).With("account", k.user).With("remembered in", k.client.opt.Refusals.Place(k.base, k.user)).
+		WithHint("Correct the password in the vault. If the BMC's was set instead, wait until then, or remove the file in which it is remembered.")
 	return &held{fault: fault, until: until, same: same}
 }
 

@@ -23,6 +23,8 @@ func (m memory) Update(address, account string, change func([]bmc.Refusal) []bmc
 	m[address+" "+account] = change(m.Refused(address, account))
 }
 
+func (m memory) Place(address, account string) string { return "memory of " + address + " " + account }
+
 // remembering are all families, and for how long each counts a refused login.
 var remembering = map[string]time.Duration{
 	bmctest.XCC: time.Hour, bmctest.IDRAC: time.Minute, bmctest.AMI: 10 * time.Minute, bmctest.Supermicro: 10 * time.Minute, bmctest.Generic: 10 * time.Minute,
