@@ -65,7 +65,7 @@ func (a *app) applyCommand() *cobra.Command {
 		},
 	}
 	cmd.ValidArgsFunction = a.completeDevices
-	f.flags(cmd)
+	f.forms(cmd, "text or json", "text", "json")
 	f.deviceFlags.register(cmd)
 	f.selectFlags.register(cmd, "target")
 	f.parameterFlags.register(cmd)
@@ -93,8 +93,8 @@ func (f *applyFlags) checkApply() error {
 	if f.limit < 0 {
 		return usageError{fmt.Errorf("--timeout wants a duration such as 90m, not %s", f.limit)}
 	}
-	if f.format == "markdown" || f.format == "html" {
-		return usageError{errors.New("apply prints text or json; enroll show --format markdown prints a plan file for a merge request")}
+	if f.format != "text" && f.format != "json" {
+		return usageError{fmt.Errorf("apply prints text or json, not %q; enroll show --format markdown prints a plan file for a merge request", f.format)}
 	}
 	if err := f.checkExpect(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (f *applyFlags) checkApply() error {
 	if f.resume && (f.expect != "" || f.autoApprove || len(f.approved) > 0) {
 		return usageError{errors.New("--resume goes on within the approval that the plan was given; --approve, --auto-approve and --expect are for its first run")}
 	}
-	return f.shape.check()
+	return nil
 }
 
 // applyDevices plans, shows, asks and applies.

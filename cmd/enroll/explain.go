@@ -68,16 +68,26 @@ func (a *app) explainCommand() *cobra.Command {
 // unexplained is the error for a name that nothing has.
 func unexplained(name string, suggestions []string) error {
 	if strings.ToUpper(name) == name && strings.Contains(name, "_") {
-		return usageError{fmt.Errorf("there is no fault code %q; plan/FAULTS.md lists them all", name)}
+		var codes []string
+		for code := range plan.Codes() {
+			codes = append(codes, string(code))
+		}
+		slices.Sort(codes)
+		return usageError{fmt.Errorf("there is no fault code %q; plan/FAULTS.md lists them all%s", name, meant(plan.Suggest(name, codes)))}
 	}
 	if kind, _, _ := strings.Cut(name, "["); slices.Contains(plan.KindNames(), kind) {
 		return usageError{fmt.Errorf("%q is a kind of resource; write the device before it, as in gpu-017/%s, or the site where devices share it", name, name)}
 	}
-	suggestion := ""
-	if len(suggestions) > 0 {
-		suggestion = fmt.Sprintf(" Did you mean \"%s\"?", strings.Join(suggestions, "\" or \""))
+	return usageError{fmt.Errorf("nothing is named %q; schema/REFERENCE.md lists the site language, plan/FAULTS.md the fault codes, and what a device has is asked for as in gpu-017/bmc.ntp%s", name, meant(suggestions...))}
+}
+
+// meant is the end of an error about a name; empty names suggest nothing.
+func meant(names ...string) string {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
+	if len(names) == 0 {
+		return ""
 	}
-	return usageError{fmt.Errorf("nothing is named %q; schema/REFERENCE.md lists the site language, plan/FAULTS.md the fault codes.%s", name, suggestion)}
+	return fmt.Sprintf(". Did you mean \"%s\"?", strings.Join(names, "\" or \""))
 }
 
 func explainCode(w io.Writer, code plan.Code) error {

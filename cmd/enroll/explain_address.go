@@ -75,7 +75,7 @@ func explainFromFile(name, file string) ([]view.Explanation, error) {
 				return nil, d.Fault
 			}
 		}
-		return nil, usageError{fmt.Errorf("the plan says nothing about %q: what is as wanted is only counted in a plan, and what it leaves out is not in it; without --plan the systems are asked. It speaks about %s", name, some(all))}
+		return nil, usageError{fmt.Errorf("the plan says nothing about %q: what is as wanted is only counted in a plan, and what it leaves out is not in it; without --plan the systems are asked. It speaks about %s", name, some(name, all))}
 	}
 	var out []view.Explanation
 	for _, at := range addresses {
@@ -126,7 +126,7 @@ func (a *app) explainLive(ctx context.Context, name string) ([]view.Explanation,
 		if err := s.unplanned(); err != nil {
 			return nil, err
 		}
-		return nil, usageError{fmt.Errorf("nothing has the address %q; addresses look like %s", name, some(all))}
+		return nil, usageError{fmt.Errorf("nothing has the address %q; addresses look like %s", name, some(name, all))}
 	}
 	in, err := s.look(ctx, plan.Selection{}, desired, a.sys.now())
 	if err != nil {
@@ -262,8 +262,21 @@ func fitting(pattern string, all []plan.Address) []plan.Address {
 	return out
 }
 
-// some names the first few addresses.
-func some(all []plan.Address) string {
+// some names the first few addresses: those of the kind that the pattern has, or of
+// its system, where there are any.
+func some(pattern string, all []plan.Address) string {
+	local := pattern[strings.LastIndexByte(pattern, '/')+1:]
+	system, kind, _ := strings.Cut(local, ".")
+	kind, _, _ = strings.Cut(kind, "[")
+	for _, like := range []func(plan.Address) bool{
+		func(at plan.Address) bool { return at.System == system && at.Kind == kind },
+		func(at plan.Address) bool { return at.System == system },
+	} {
+		if near := slices.DeleteFunc(slices.Clone(all), func(at plan.Address) bool { return !like(at) }); len(near) > 0 {
+			all = near
+			break
+		}
+	}
 	var out []string
 	for _, at := range all[:min(6, len(all))] {
 		out = append(out, at.String())

@@ -21,14 +21,19 @@ type shape struct {
 }
 
 func (s *shape) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.format, "format", "text", "text, json, markdown or html")
-	cmd.Flags().BoolVar(&s.full, "full", false, "show long values whole and passed checks in detail")
+	s.forms(cmd, "text, json, markdown or html", "text", "json", "markdown", "html")
 	cmd.Flags().IntVar(&s.maxBytes, "max-bytes", view.MaxMarkdown, "largest size of the Markdown form")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json", "markdown", "html"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+}
+
+// forms are the flags of a command that prints a plan in these forms.
+func (s *shape) forms(cmd *cobra.Command, usage string, forms ...string) {
+	cmd.Flags().StringVar(&s.format, "format", "text", usage)
+	cmd.Flags().BoolVar(&s.full, "full", false, "show long values whole and passed checks in detail")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
 func (s *shape) check() error {
-	if s.maxBytes < view.MinMarkdown {
+	if s.format == "markdown" && s.maxBytes < view.MinMarkdown {
 		return usageError{fmt.Errorf("--max-bytes wants at least %d: the head of a plan takes that", view.MinMarkdown)}
 	}
 	switch s.format {

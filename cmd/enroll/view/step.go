@@ -98,9 +98,17 @@ func (t *textWriter) observed(o plan.Observation) {
 	live.value("", o.Live)
 	want.value("", o.Want)
 	paths := differing(live, want)
+	width := 0
 	for _, path := range paths {
-		is, recorded := cutPair(orNone(live[path].json), orNone(want[path].json), t.room(paths))
-		t.f("      %s  is %s, recorded %s\n", Clean(path), Clean(is), Clean(recorded))
+		width = max(width, utf8.RuneCountInString(Clean(path)))
+	}
+	for _, path := range paths {
+		is, wanted := cutPair(orNone(live[path].json), orNone(want[path].json), t.room(paths))
+		text := "is " + is + ", wanted " + wanted
+		if o.Rule == string(plan.RuleUnsupported) { // nothing was seen there
+			text = "wanted " + wanted
+		}
+		t.f("      %-*s  %s\n", width, Clean(path), Clean(text))
 	}
 }
 

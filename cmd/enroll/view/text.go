@@ -243,7 +243,7 @@ func (t *textWriter) device(d plan.DevicePlan, g byDevice) {
 		t.f("  - %s left out by the selection\n", plural(d.LeftOut, "step"))
 	}
 	if d.Unread > 0 {
-		t.f("  %s %s could not be read; nothing is known of them\n", t.color(red, "✗"), plural(d.Unread, "resource"))
+		t.f("  %s %s could not be read or judged\n", t.color(red, "✗"), plural(d.Unread, "resource"))
 	}
 }
 
