@@ -170,7 +170,7 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodeIronicRefused:        {ClassRefused, OwnerOpenStack, false, "Ironic refused a request.", "Read Ironic's own words in the evidence."},
 	CodeIronicConflict:       {ClassRefused, OwnerOpenStack, false, "A MAC, name or node is already used by something else in Ironic.", "See which node has it in the evidence."},
 	CodeIronicProtocol:       {ClassProtocol, OwnerOpenStack, false, "Ironic, or a proxy before it, gave an answer that makes no sense.", "Check the endpoint and look at the evidence."},
-	CodeIronicUnsupported:    {ClassRefused, OwnerOpenStack, false, "This Ironic is too old.", "enroll needs API 1.82 (2023.1) or later."},
+	CodeIronicUnsupported:    {ClassRefused, OwnerOpenStack, false, "This Ironic is too old.", "enroll needs API 1.81 (2023.1) or later; 1.65 is enough with --run-inspection=false, which leaves inspection and verification out."},
 	CodeIronicUnexpected:     {ClassRefused, OwnerOpenStack, false, "The node went to another provision state than expected.", "Read last_error in the evidence, mend the cause, plan again."},
 	CodeIronicNeedsHuman:     {ClassRefused, OwnerOpenStack, false, "The node is in a state that enroll never recovers by itself.", "A person must look at the node first."},
 	CodeLinkDown:             {ClassVerification, OwnerOnsite, false, "No frontend link came up while the host booted the ramdisk.", "Check switch, cabling and optics of the NICs that the evidence names, then apply again."},

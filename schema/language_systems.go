@@ -41,7 +41,7 @@ func ironicBlock() *block {
 			doc: "What happens while Ironic keeps a node locked.",
 			attrs: []attribute{
 				{name: "max_wait", typ: durationType, fallback: "15m", min: "1ms", max: "24h", unit: "duration", example: `"15m"`, since: version01,
-					doc: "The budget of all waits for the lock together. Where it is not set, not shorter than the longest pause.", effect: "when IRONIC_NODE_LOCKED is final"},
+					doc: "The budget of all waits for the lock together, in one attempt of a step; before a cleaning no more than `cleaning_deadline`. Where it is not set, not shorter than the longest pause.", effect: "when IRONIC_NODE_LOCKED is final"},
 				{name: "backoff", typ: durationPairType, fallback: "10s, 60s", min: "1ms", max: "1h", unit: "duration", example: `["10s", "60s"]`, since: version01,
 					doc: "The first and the longest pause between two tries. Where it is not set, not longer than `max_wait`.", effect: "how often a locked node is asked"},
 			},

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,11 +57,12 @@ func (r *run) rest(j *job, out outcome) {
 		}
 		pause, kind = o.ReadBackPause, plan.EventRetry
 	case out.fault.Class() == plan.ClassBusy:
-		if busy := j.report.BusySpent - j.busyBefore; busy >= o.BusyBudget {
+		least, most, all := r.patience(j)
+		if busy := j.report.BusySpent - j.busyBefore; busy >= all {
 			r.end(j, failed(r.account(j, out.fault.With("busy for", busy.Round(time.Second).String()), now)))
 			return
 		}
-		pause, kind = max(doubled(o.BusyMin, o.BusyMax, j.busyTries), min(out.fault.After, o.BusyMax)), plan.EventRetry
+		pause, kind = max(doubled(least, most, j.busyTries), min(out.fault.After, most)), plan.EventRetry
 		j.busyTries++
 		j.busySince = now
 	default:
@@ -89,6 +91,20 @@ func (r *run) rest(j *job, out outcome) {
 	j.due, j.at = now.Add(pause), resting
 	r.rests.put(j)
 	r.tell(plan.Event{Kind: kind, Step: j.step, After: pause, Text: out.text, Fault: out.fault})
+}
+
+// patience is how a busy system is waited for: a node's lock as the ironic block
+// of its device says, all else as the run's options do. Cleaning has one deadline,
+// which the wait for the lock before it does not outlast (reference, phase 7).
+func (r *run) patience(j *job) (least, most, all time.Duration) {
+	least, most, all = r.options.BusyMin, r.options.BusyMax, r.options.BusyBudget
+	if t := r.scope.Target(j.step.Address.Device); t != nil && t.Ironic != nil && t.Ironic.LockMaxWait > 0 && j.step.Address.System == "ironic" {
+		least, most, all = t.Ironic.LockBackoffMin, t.Ironic.LockBackoffMax, t.Ironic.LockMaxWait
+	}
+	if slices.Contains(j.step.Effects, plan.EffectErase) {
+		all = min(all, r.budget(j))
+	}
+	return least, most, all
 }
 
 // left is what is left of a step's budget. Time spent on a busy system is in a
@@ -124,6 +140,7 @@ func (r *run) account(j *job, f *plan.Fault, now time.Time) *plan.Fault {
 	}
 	text := func(d time.Duration) string { return max(d, 0).Round(time.Second).String() }
 	busy := j.report.BusySpent - j.busyBefore
+	_, _, all := r.patience(j)
 	return f.With("spent", text(r.spent(j, now))).With("left", text(r.left(j, now))).
-		With("spent on busy", text(busy)).With("left for busy", text(r.options.BusyBudget-busy))
+		With("spent on busy", text(busy)).With("left for busy", text(all-busy))
 }

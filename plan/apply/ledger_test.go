@@ -88,3 +88,39 @@ func TestEachAttemptHasItsOwnWaitForTheLock(t *testing.T) {
 		}
 	})
 }
+
+// Each device's lock is waited for as its own Ironic says, and before a cleaning no
+// longer than the cleaning may take. What is no node's lock keeps the run's limits.
+func TestTheLockIsWaitedForAsTheDevicesIronicSays(t *testing.T) {
+	hours := func(n int) plan.Duration { return plan.Duration(n) * plan.Duration(time.Hour) }
+	for _, c := range []struct {
+		name, system string
+		maxWait      time.Duration // of the block
+		busy         time.Duration // what was spent when the step was given up
+		budget       plan.Duration
+		effects      []plan.Effect
+	}{
+		{name: "of its own block", system: "ironic", maxWait: 4 * time.Minute, budget: hours(1), busy: 4 * time.Minute},
+		{name: "no block", system: "ironic", budget: hours(1), busy: 16 * time.Minute},
+		{name: "a BMC", system: "bmc", maxWait: 4 * time.Minute, budget: hours(1), busy: 16 * time.Minute},
+		{name: "longer than an inspection", system: "ironic", maxWait: 4 * time.Minute, budget: plan.Duration(time.Minute), busy: 4 * time.Minute, effects: []plan.Effect{plan.EffectReboot}},
+		{name: "before a cleaning that has time", system: "ironic", maxWait: 4 * time.Minute, budget: hours(3), busy: 4 * time.Minute, effects: []plan.Effect{plan.EffectErase}},
+		{name: "clamped to the cleaning", system: "ironic", maxWait: 4 * time.Minute, budget: plan.Duration(2 * time.Minute), busy: 2 * time.Minute, effects: []plan.Effect{plan.EffectErase}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := step("s1", "a", "x")
+				x.Address.System, x.Budget, x.Effects = c.system, c.budget, c.effects
+				s := newSetup(t, []string{"a"}, x)
+				s.o.BusyMin, s.o.BusyMax, s.o.BusyBudget = 4*time.Minute, 4*time.Minute, 15*time.Minute
+				s.in.Scope.Targets[0].Ironic = &plan.IronicSettings{Name: "i", LockMaxWait: c.maxWait, LockBackoffMin: time.Minute, LockBackoffMax: time.Minute}
+				s.world.run[x.Address] = func(int, plan.Memo) plan.Result { return lockedFault() }
+				r := s.run(t, t.Context())
+				want(t, r, "s1 failed")
+				if r.Steps[0].BusySpent != c.busy || !errors.Is(r.Steps[0].Fault, plan.CodeIronicLocked) || r.Steps[0].Fault.Evidence["left for busy"] != "0s" {
+					t.Errorf("busy for %s: %v", r.Steps[0].BusySpent, r.Steps[0].Fault.EvidenceLines())
+				}
+			})
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -37,16 +38,21 @@ func (s *service) callWith(ctx context.Context, method, path string, header map[
 	if f != nil {
 		return 0, f
 	}
+	minor := s.minor()
 	opts := &gophercloud.RequestOpts{
-		KeepResponseBody: true, JSONBody: body, MoreHeaders: header,
+		KeepResponseBody: true, JSONBody: body, MoreHeaders: map[string]string{versionHeader: apiVersion(minor)},
 		OkCodes: []int{success(method, path)},
 	}
+	maps.Copy(opts.MoreHeaders, header)
 	resp, err := conn.Request(ctx, method, conn.ServiceURL(path), opts)
 	if err != nil {
 		status := 0
 		var code gophercloud.ErrUnexpectedResponseCode
 		if errors.As(err, &code) {
 			status = code.Actual
+		}
+		if status == http.StatusNotAcceptable && s.lower(minor, code.ResponseHeader) {
+			return s.callWith(ctx, method, path, header, body, out)
 		}
 		return status, s.classify(ctx, method, path, err)
 	}
@@ -126,12 +132,12 @@ func (s *service) classify(ctx context.Context, method, path string, err error) 
 	switch {
 	case errors.As(err, &code):
 		f := s.refusal(method, path, code.Actual, words(code.Body))
+		if code.Actual == http.StatusNotAcceptable {
+			f = s.unacceptable(method+" /v1/"+path, code.ResponseHeader)
+		}
 		if rule, ok := ruleFor(method, path); ok && code.Actual == http.StatusUnauthorized {
 			f = f.With("access rule", rule.Method+" "+rule.Path).
 				WithHint("When the credential is good and has access rules, it lacks the one for %s %s (%s); enroll doctor --access-rules prints all of them.", rule.Method, rule.Path, rule.Use)
-		}
-		if code.Actual == http.StatusNotAcceptable {
-			f = f.With("versions", code.ResponseHeader.Get("X-OpenStack-Ironic-API-Minimum-Version")+" to "+code.ResponseHeader.Get("X-OpenStack-Ironic-API-Maximum-Version"))
 		}
 		return s.evidence(f, method, path, code.Actual).With("words", words(code.Body)).With("request_id", code.ResponseHeader.Get("Openstack-Request-Id"))
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -159,8 +165,6 @@ func (s *service) refusal(method, path string, status int, text string) *plan.Fa
 		return plan.NewFault(plan.CodeIronicDenied, "token rejected for %s: expired credential, or no access rule for it", request)
 	case status == http.StatusForbidden:
 		return plan.NewFault(plan.CodeIronicDenied, "ironic %s denies %s to this credential", s.settings.Name, request)
-	case status == http.StatusNotAcceptable:
-		return plan.NewFault(plan.CodeIronicUnsupported, "ironic %s does not offer API %s for %s", s.settings.Name, apiVersion, request)
 	case status == http.StatusConflict && strings.Contains(text, "is locked by host"):
 		return plan.NewFault(plan.CodeIronicLocked, "ironic %s refused %s: the node is locked", s.settings.Name, request)
 	case status == http.StatusConflict && (strings.Contains(text, "already exists") || strings.Contains(text, "already associated")):

@@ -14,7 +14,8 @@
 //   - Secrets in driver_info read back as ******. Passwords are never compared,
 //     and driver_info is never written back as a whole.
 //   - Without the version header Ironic acts as API 1.1, in which new nodes skip
-//     verification. Every request carries 1.82.
+//     verification. Every request carries 1.82, or
+//     the newest below it that this Ironic has.
 //   - A missing access rule of an application credential is 401 with the words of
 //     a bad token. The fault names the request.
 //   - The inventory has no time, and an aborted inspection leaves the old one in
@@ -40,13 +41,6 @@ import (
 
 	"github.com/enroll-dev/enroll/plan"
 )
-
-// apiVersion is the microversion of every request: inventory needs 1.81, and
-// 1.82 is offered by every release since 2023.1.
-const apiVersion = "1.82"
-
-// minorVersion is the second number of apiVersion.
-const minorVersion = 82
 
 const defaultTimeout = 60 * time.Second
 
@@ -165,6 +159,10 @@ type service struct {
 	settings plan.IronicSettings
 	trust    *tls.Config
 
+	// lowered is the microversion 1.N that this Ironic was found to end at; 0 while it
+	// has the newest one that is asked for.
+	lowered atomic.Int32
+
 	mu        sync.Mutex
 	transport *http.Transport
 	conn      *gophercloud.ServiceClient // nil before the first request
@@ -201,7 +199,6 @@ func (s *service) connect(ctx context.Context) (*gophercloud.ServiceClient, *pla
 	if f != nil {
 		return nil, f
 	}
-	conn.Microversion = apiVersion
 	conn.UserAgent.Prepend(s.client.opt.UserAgent)
 	s.conn = conn
 	return conn, nil

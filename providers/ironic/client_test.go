@@ -172,19 +172,3 @@ func TestCertificates(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// An Ironic that does not offer 1.82 is told apart from a refusal.
-func TestTooOld(t *testing.T) {
-	l := newLab(t, 1)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-OpenStack-Ironic-API-Minimum-Version", "1.1")
-		w.Header().Set("X-OpenStack-Ironic-API-Maximum-Version", "1.78")
-		w.WriteHeader(http.StatusNotAcceptable)
-	}))
-	t.Cleanup(s.Close)
-	l.scope.Site.Ironics[0].Endpoint = s.URL + "/v1/"
-	f := l.connect().Ownership(t.Context(), l.scope)["gpu-001"].Unknown
-	if f == nil || f.Code != plan.CodeIronicUnsupported || f.Evidence["versions"] != "1.1 to 1.78" {
-		t.Errorf("%v %v", f, f.EvidenceLines())
-	}
-}

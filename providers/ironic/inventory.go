@@ -174,6 +174,9 @@ func (i *inventory) far(name string, own json.RawMessage) neighbour {
 // begins and fills it in when one succeeds; an inventory without it is what an
 // earlier inspection left before one that failed or still runs.
 func (s *service) inventory(ctx context.Context, n *node) (*inventory, *plan.Fault) {
+	if f := s.tooOldForInventory(); f != nil {
+		return nil, f // the 404 to come would not mean that there is none
+	}
 	if n.InspectionFinishedAt == "" {
 		return nil, nil
 	}

@@ -21,8 +21,8 @@ const (
 
 // rule says when a field may be changed.
 type rule struct {
-	// since is the first microversion 1.N whose request can carry it. The pinned one
-	// has them all (a test says so), so no plan has to ask.
+	// since is the first microversion 1.N whose request can carry it. The oldest that
+	// is used has them all (a test says so), so no plan has to ask.
 	since int
 	// ironic are the states in which Ironic takes a change, of those in which a node
 	// rests or waits; the lock is free and maintenance is off.

@@ -25,7 +25,7 @@ func TestLegalityLab(t *testing.T) {
 		count++
 		return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", byte(unique>>16), byte(unique>>8), byte(unique), count/256, count%256)
 	}
-	for name, version := range map[string]int{"pinned": minorVersion, "newest": 0} {
+	for name, version := range map[string]int{"oldest": oldestMinor, "pinned": newestMinor, "newest": 0} {
 		t.Run(name, func(t *testing.T) {
 			r := rival{endpoint, t}
 			holdsAgainst(t, r, func(t *testing.T, s plan.ProvisionState) (string, string) {

@@ -10,8 +10,8 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 )
 
-// node is a node as Ironic shows it. Absent and null are the same here: every
-// field below was asked for by name.
+// node is a node as Ironic shows it. Null is the zero value here; absent is an
+// error, because every field below was asked for by name.
 type node struct {
 	UUID                 string              `json:"uuid"`
 	Name                 string              `json:"name"`
@@ -40,7 +40,7 @@ type node struct {
 	Interfaces map[string]string `json:"-"` // the *_interface fields
 }
 
-// interfaceFields are the *_interface fields of API 1.82.
+// interfaceFields are the *_interface fields of API 1.40, the same up to 1.82.
 func interfaceFields() []string {
 	return []string{
 		"bios_interface", "boot_interface", "console_interface", "deploy_interface", "inspect_interface", "management_interface",
@@ -63,14 +63,17 @@ func (n *node) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, (*plain)(n)); err != nil {
 		return err
 	}
-	var all map[string]any
+	var all map[string]json.RawMessage
 	if err := json.Unmarshal(b, &all); err != nil {
+		return err
+	}
+	if err := complete(all, strings.Split(nodeFields(), ",")); err != nil {
 		return err
 	}
 	n.Interfaces = map[string]string{}
 	for _, k := range interfaceFields() {
-		if text, ok := all[k].(string); ok {
-			n.Interfaces[k] = text
+		if text := (maybe[string]{}); text.UnmarshalJSON(all[k]) == nil && text.known {
+			n.Interfaces[k] = text.value
 		}
 	}
 	return nil

@@ -39,7 +39,10 @@ func (s *service) probe(ctx context.Context) []providers.Finding {
 		}
 		out = append(out, providers.Finding{What: "Ironic " + s.settings.Name + ": list " + list, Fault: f})
 	}
-	answers.Note = "API " + apiVersion
+	answers.Note = "API " + apiVersion(s.minor())
+	if f := s.tooOldForInventory(); f != nil {
+		answers.Note += ", too old for inspection and verification (" + apiVersion(inventoryMinor) + ")"
+	}
 	if s.settings.Endpoint != "" {
 		answers.Note += ", without a login: whoever reaches it may do everything"
 	} else {

@@ -362,6 +362,9 @@ func (s *service) strayed(ctx context.Context, n *node, w walk) *plan.Fault {
 // history is the last error that Ironic recorded for the node, "" when there
 // is none or it cannot be read: it only adds to another fault.
 func (s *service) history(ctx context.Context, n *node) string {
+	if s.minor() < historyMinor {
+		return ""
+	}
 	var answer struct {
 		History []struct {
 			CreatedAt string `json:"created_at"`

@@ -130,7 +130,12 @@ func (c *Client) look(ctx context.Context, s *service, sc *plan.Scope, resources
 	if needs[kindPortgroup] || needs[kindPort] {
 		v.readPortgroups(ctx, s, sc, devices)
 	}
-	v.readInventories(ctx, s, devices, inventories)
+	switch f := s.tooOldForInventory(); {
+	case f == nil:
+		v.readInventories(ctx, s, devices, inventories)
+	case len(inventories) > 0 && !sc.Parameters.SkipInspection:
+		return nil, f // also of devices that are still to be inspected: it could not be verified
+	}
 	v.addPXE(pxe)
 	return v, nil
 }

@@ -249,40 +249,6 @@ func TestMaintenanceIsPutBackLab(t *testing.T) {
 	}
 }
 
-// A second client hammers the node: every write of ours waits for its turn, the
-// walk comes through, and what the other one wrote is not lost to ours.
-func TestLockContentionLab(t *testing.T) {
-	l := booted(t)
-	s := l.reachLab("ironic.provision[manage]")
-	if f, _ := l.patient(s); f != nil {
-		t.Fatal(f)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var hammers sync.WaitGroup
-	var hits atomic.Int32
-	for n := range 12 {
-		hammers.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
-				status, _ := l.other(http.MethodPatch, "/v1/nodes/"+l.name(), []map[string]any{{"op": "add", "path": "/description", "value": fmt.Sprintf("hammer %d %d", n, i)}})
-				if status == http.StatusOK {
-					hits.Add(1)
-				}
-			}
-		})
-	}
-	f, busy := l.walk(l.plan())
-	cancel()
-	hammers.Wait()
-	if f != nil {
-		t.Fatal(f)
-	}
-	n := l.see()
-	if n["provision_state"] != "available" || !strings.HasPrefix(fmt.Sprint(n["description"]), "hammer") {
-		t.Errorf("the node is %v, %v", n["provision_state"], n["description"])
-	}
-	t.Logf("%d writes of the other client, ours met the lock %d times", hits.Load(), busy)
-}
-
 // A MAC address of ours is a port of another node: nothing is written, and the
 // fault names it.
 func TestPortOfAnotherNodeLab(t *testing.T) {

@@ -88,7 +88,7 @@ func locked(n *simNode) answer {
 func (s *Server) versionEntry() map[string]any {
 	return map[string]any{
 		"id": "v1", "links": []any{map[string]any{"href": s.URL + "/v1/", "rel": "self"}}, "status": "CURRENT",
-		"min_version": fmt.Sprintf("1.%d", minVersion), "version": fmt.Sprintf("1.%d", maxVersion),
+		"min_version": fmt.Sprintf("1.%d", minVersion), "version": fmt.Sprintf("1.%d", s.newest),
 	}
 }
 

@@ -94,6 +94,7 @@ type Server struct {
 	done     chan struct{}
 
 	mu         sync.Mutex
+	newest     int // microversion that is offered
 	nodes      []*simNode
 	ports      []*object
 	portgroups []*object
@@ -124,7 +125,7 @@ func New(o Options) *Server {
 	if err != nil {
 		panic("ironictest: " + err.Error())
 	}
-	s := &Server{URL: "http://" + listener.Addr().String(), options: o, recorder: o.Recorder, done: make(chan struct{})}
+	s := &Server{URL: "http://" + listener.Addr().String(), options: o, recorder: o.Recorder, newest: maxVersion, done: make(chan struct{})}
 	handler := s.recorder.Wrap(exchange.Describe{System: "ironic", Device: s.deviceOf}, http.HandlerFunc(s.serve))
 	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
@@ -144,6 +145,13 @@ func preset(d *time.Duration, value time.Duration) {
 func (s *Server) Close() {
 	_ = s.http.Close()
 	<-s.done
+}
+
+// Offer makes the service end at microversion 1.N, as an older one does.
+func (s *Server) Offer(minor int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.newest = minor
 }
 
 // Recorder gives access to records and faults.
@@ -199,8 +207,8 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 		return
 	}
 	head.Set("X-OpenStack-Ironic-API-Minimum-Version", fmt.Sprintf("1.%d", minVersion))
-	head.Set("X-OpenStack-Ironic-API-Maximum-Version", fmt.Sprintf("1.%d", maxVersion))
-	version, refused := negotiate(hr.Header.Get("X-OpenStack-Ironic-API-Version"))
+	head.Set("X-OpenStack-Ironic-API-Maximum-Version", fmt.Sprintf("1.%d", s.newest))
+	version, refused := negotiate(hr.Header.Get("X-OpenStack-Ironic-API-Version"), s.newest)
 	if refused != nil {
 		refused.write(w)
 		return
@@ -211,17 +219,17 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 }
 
 // negotiate reads the version header: none means 1.1.
-func negotiate(header string) (int, *answer) {
+func negotiate(header string, newest int) (int, *answer) {
 	switch header {
 	case "":
 		return minVersion, nil
 	case "latest":
-		return maxVersion, nil
+		return newest, nil
 	}
 	major, minor, _ := strings.Cut(header, ".")
 	n, err := strconv.Atoi(minor)
-	if err != nil || major != "1" || n < minVersion || n > maxVersion {
-		a := routing(http.StatusNotAcceptable, "Not Acceptable", fmt.Sprintf("Version %s was requested but the minor version is not supported by this service. The supported version range is: [1.%d, 1.%d].", header, minVersion, maxVersion))
+	if err != nil || major != "1" || n < minVersion || n > newest {
+		a := routing(http.StatusNotAcceptable, "Not Acceptable", fmt.Sprintf("Version %s was requested but the minor version is not supported by this service. The supported version range is: [1.%d, 1.%d].", header, minVersion, newest))
 		return 0, &a
 	}
 	return n, nil
