@@ -108,8 +108,8 @@ func disturbed(t *testing.T, j journey, want undisturbed, mishap *exchange.Fault
 		most := want.effects[what]
 		if strings.HasSuffix(what, "host resets") {
 			// Settings of two steps may need a boot each, where the undisturbed run has
-			// one for both; the reports say so.
-			most = max(most, rebooted(first, "gpu-001")+rebooted(second, "gpu-001"))
+			// one for both; the runs say so.
+			most = max(most, first.resetsTold("gpu-001")+second.resetsTold("gpu-001"))
 		}
 		if n > most || n < want.effects[what] {
 			t.Errorf("%s: %d and not %d", what, n, want.effects[what])
@@ -127,14 +127,11 @@ func (r ran) ended(kind string) bool {
 	return false
 }
 
-// rebooted is how many steps report that they reset a host by its BMC, or may have
-// done so.
-func rebooted(r ran, host string) int {
+// resetsTold is how many resets of a host by its BMC a run says it asked for.
+func (r ran) resetsTold(host string) int {
 	n := 0
-	for _, s := range r.report.Steps {
-		switch {
-		case s.Address.Device != host, s.Address.KindName() != "bmc.bios" && s.Address.KindName() != "bmc.boot_order":
-		case s.State == plan.StepDone, s.State == plan.StepFailed, s.State == plan.StepInDoubt, s.State == plan.StepLeft:
+	for _, e := range r.events {
+		if e.Kind == plan.EventWait && e.Device == host && strings.Contains(e.Text, "the host was told to restart") {
 			n++
 		}
 	}

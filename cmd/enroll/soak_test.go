@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/exchange"
 )
@@ -53,6 +55,33 @@ func (d *dice) roll(r exchange.Record) *exchange.Fault {
 	f := d.kinds[draw.IntN(len(d.kinds))]
 	f.At, f.Times = r.Seq, 1
 	return &f
+}
+
+// The same requests meet the same faults, in whatever order they come.
+func TestWhatGoesWrongDoesNotDependOnTheOrder(t *testing.T) {
+	met := func(order []int) map[string]string {
+		d := &dice{seed: 7, percent: 20, kinds: mishaps(), asked: map[string]int{}}
+		out := map[string]string{}
+		for seq, i := range order {
+			r := exchange.Record{Seq: seq + 1, System: "ironic", Device: fmt.Sprintf("gpu-%03d", i%7), Method: "GET", Path: fmt.Sprintf("/v1/nodes/%08d-0000-4000-8000-%012d/states", seq, seq)}
+			if f := d.roll(r); f != nil {
+				out[fmt.Sprintf("%s, time %d", r.Device, d.asked[fmt.Sprintf("ironic %s GET /v1/nodes/*/states", r.Device)])] = nameOf(*f)
+			}
+		}
+		return out
+	}
+	order := make([]int, 500)
+	for i := range order {
+		order[i] = i
+	}
+	want := met(order)
+	if n := len(want); n < 60 || n > 140 {
+		t.Fatalf("%d of 500 go wrong", n)
+	}
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] }) //nolint:gosec // an order
+	if diff := cmp.Diff(want, met(order)); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // soak is how many devices, from ENROLL_TEST_SOAK; 500 take some minutes.
@@ -130,7 +159,7 @@ func TestSoak(t *testing.T) {
 			}
 		}
 		for _, h := range e.lab.Hosts {
-			told[h.Name] += rebooted(r, h.Name)
+			told[h.Name] += r.resetsTold(h.Name)
 		}
 		if failed == 0 != (r.code == exitDone) {
 			t.Errorf("run %d: exit %d, and %d devices failed", run, r.code, failed)
@@ -158,7 +187,7 @@ func TestSoak(t *testing.T) {
 			what = strings.Replace(what, "gpu-001", h.Name, 1)
 			most := n
 			if strings.HasSuffix(what, "host resets") {
-				most = max(n, told[h.Name]) // settings of two steps may need a boot each; the reports say so
+				most = max(n, told[h.Name]) // settings of two steps may need a boot each; the runs say so
 			}
 			if felt[what] < n || felt[what] > most {
 				t.Errorf("%s: %d and not %d", what, felt[what], n)

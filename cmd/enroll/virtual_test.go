@@ -179,7 +179,9 @@ type streamStep struct {
 
 type streamEvent struct {
 	Kind    plan.EventKind `json:"kind"`
+	Device  string         `json:"device"`
 	Address string         `json:"address"`
+	Text    string         `json:"text"`
 	State   plan.StepState `json:"state"`
 	Plan    json.RawMessage
 	Report  *streamReport `json:"report"`
@@ -449,6 +451,9 @@ func TestVirtualTime(t *testing.T) {
 				}
 				if left := e.leaks(); len(left) > 0 {
 					t.Errorf("left: %v", left)
+				}
+				if told := r.resetsTold("gpu-001"); told != e.lab.BMCOf("gpu-001").Resets() {
+					t.Errorf("the host was reset %d times, and %d were told", e.lab.BMCOf("gpu-001").Resets(), told)
 				}
 				t.Logf("%d exchanges, %v", e.exchanges(), e.effects())
 				worlds, effects = append(worlds, e.world()), append(effects, e.effects())
