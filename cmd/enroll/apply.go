@@ -217,7 +217,14 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFla
 			return err
 		}
 	}
-	if !p.HasWork() {
+	owed, err := apply.OpenObligations(a.journalDir(f), p.Scope.Site, p.Scope.Devices)
+	if err != nil {
+		return err
+	}
+	for _, o := range owed {
+		fmt.Fprintf(people, "An earlier run left open, and this one sees to it: %s\n", view.Clean(o.Text))
+	}
+	if !p.HasWork() && len(owed) == 0 {
 		if err := out.report(p, nil); err != nil {
 			return err
 		}
@@ -240,7 +247,7 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, s *session, f applyFla
 	if err := a.stillAllowed(people, p, s, f); err != nil {
 		return err
 	}
-	if !p.HasWork() {
+	if !p.HasWork() && len(owed) == 0 {
 		return exitStatus(applyExit(nil, p))
 	}
 	return a.execute(ctx, people, p, s, f, held, locks, out)

@@ -140,7 +140,7 @@ func reportExit(r *apply.Report, devices int) int {
 	switch {
 	case r.Interrupted:
 		return exitInterrupted
-	case len(failed) == 0 && r.Alone() > 0:
+	case len(failed) == 0 && r.Alone()+r.Open() > 0:
 		return exitPartial
 	case len(failed) == 0:
 		return exitDone

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +48,13 @@ func nextCommand(r *apply.Report, file string) string {
 	switch {
 	case r.Interrupted && file != "":
 		return "enroll apply --resume " + file
+	case len(names) == 0 && r.Open() > 0:
+		for _, o := range r.Obligations {
+			if d := o.Obligation.Address.Device; o.Fault != nil && !slices.Contains(names, d) {
+				names = append(names, d)
+			}
+		}
+		return "enroll apply " + someNames(names)
 	case len(names) == 0:
 		return ""
 	case r.Interrupted:

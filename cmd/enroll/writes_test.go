@@ -33,6 +33,9 @@ import (
 // the step wants.
 type sends struct{ method, path, members string }
 
+// swept are the files of uploads, which nobody reads by these names.
+const swept = `/etc/dnsmasq\.d/enroll-hosts/\..+\.enroll-[0-9a-f]{16}`
+
 // everyWrite is what the steps of each kind may send, beside reading. A kind that is
 // not here may send nothing.
 func everyWrite() map[string][]sends {
@@ -48,7 +51,8 @@ func everyWrite() map[string][]sends {
 		anything = `[^=]*=.*`
 	)
 	sftp := `sftp\.(open|write|fsetstat|rename|posix-rename|hardlink|remove|mkdir|rmdir)`
-	shared := []sends{{sftp, entries + `\.enroll-(lock|pending)` + temp, ``}}
+	// What a broken upload left in part is swept by whichever step comes next.
+	shared := []sends{{sftp, entries + `\.enroll-(lock|pending)` + temp, ``}, {`sftp\.(remove|rmdir)`, swept, ``}}
 	reset := sends{"POST", system + `/Actions/ComputerSystem\.Reset`, `ResetType=(GracefulRestart|ForceRestart|On|PowerCycle)`}
 	jobs := []sends{
 		{"POST", manager + `/Oem/Dell/Jobs`, `TargetSettingsURI=` + system + `/Bios/Settings`},
@@ -231,6 +235,9 @@ func (w *witness) look(r exchange.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen++
+	if r.System == "dhcp" && regexp.MustCompile("^"+swept+"$").MatchString(r.Path) && (r.Method == "sftp.remove" || r.Method == "sftp.rmdir") {
+		r.Device = ""
+	}
 	var under []string
 	past := apply.Past{}
 	if w.plan != nil {

@@ -106,20 +106,31 @@ func (v *visitor) restore(ctx context.Context, o plan.Obligation) outcome {
 		return failed(plan.NewFault(plan.CodeInternal, "%s left something open and nobody can put it back", o.Address))
 	}
 	if f := v.mayWrite(free, &plan.Step{Address: o.Address}); f != nil {
-		return classify(outcome{fault: f}, nil)
+		return theirs(f)
 	}
 	res := v.deps.Restorer.Restore(free, v.scope, o)
 	switch res.Outcome {
-	case plan.OutcomeDone, plan.OutcomeAlready:
+	case plan.OutcomeDone:
 		return ended(plan.StepDone)
+	case plan.OutcomeAlready:
+		return ended(plan.StepAlready)
 	case plan.OutcomeWait:
 		return outcome{after: res.After, text: res.Observed}
 	case plan.OutcomeFailed:
 		if res.Fault != nil {
-			return classify(outcome{fault: res.Fault}, nil)
+			return theirs(res.Fault)
 		}
 	}
 	return failed(plan.NewFault(plan.CodeInternal, "%s: putting back answered %q", o.Address, res.Outcome))
+}
+
+// theirs classifies a fault of putting back. What has gone on to somebody is theirs,
+// and nothing of it has to be put back.
+func theirs(f *plan.Fault) outcome {
+	if f.Code == plan.CodeNodeOwned {
+		return ended(plan.StepAlready)
+	}
+	return classify(outcome{fault: f}, nil)
 }
 
 // oblige takes in what a visit opened or closed. A step whose obligation cannot
@@ -161,6 +172,8 @@ func (r *run) restored(ctx context.Context, j *job, out outcome) {
 	switch {
 	case out.state == plan.StepDone:
 		r.obligations = append(r.obligations, ObligationReport{Obligation: *j.owes})
+		r.closed(j)
+	case out.state == plan.StepAlready: // nothing has to be put back any more
 		r.closed(j)
 	case out.state == "" && ctx.Err() == nil && spent < r.options.RestoreBudget:
 		j.due = now.Add(max(out.after, r.options.RetryMin))

@@ -102,6 +102,17 @@ func TestAnObligation(t *testing.T) {
 				return plan.Done()
 			}
 		}, "s1 failed", true, 4, 0},
+		"claimed meanwhile: theirs": {func(c *recovery) {
+			c.verb = func() plan.Result {
+				c.world.mu.Lock()
+				defer c.world.mu.Unlock()
+				c.world.owners["a"] = plan.Ownership{Node: "a", Owned: true, Reason: "active"}
+				return plan.Failed(plan.NewFault(plan.CodeIronicUnexpected, "active"))
+			}
+		}, "s1 failed", false, 0, 0},
+		"claimed at the last moment: theirs": {func(c *recovery) {
+			c.restore = func(int) plan.Result { return plan.Failed(plan.NewFault(plan.CodeNodeOwned, "active")) }
+		}, "s1 failed", false, 1, 0},
 		"refused: reported, and stays open": {func(c *recovery) {
 			c.restore = func(int) plan.Result { return plan.Failed(plan.NewFault(plan.CodeIronicDenied, "no")) }
 		}, "s1 failed", false, 1, 1},
@@ -118,6 +129,9 @@ func TestAnObligation(t *testing.T) {
 				want(t, rep, c.states)
 				if r.flag != c.flag || r.restores != c.restores || r.openNow(t) != c.open {
 					t.Errorf("flag %v, %d restores, %d open; want %v, %d, %d", r.flag, r.restores, r.openNow(t), c.flag, c.restores, c.open)
+				}
+				if rep.Open() != c.open {
+					t.Errorf("%d reported as open, want %d", rep.Open(), c.open)
 				}
 				if c.open > 0 {
 					if len(rep.Obligations) != 1 || !errors.Is(rep.Obligations[0].Fault, plan.CodeObligation) || !strings.Contains(rep.Obligations[0].Fault.Summary, "maintenance: on") {

@@ -124,6 +124,17 @@ func (r *Report) Alone() int {
 	return n
 }
 
+// Open counts what could not be put back.
+func (r *Report) Open() int {
+	n := 0
+	for _, o := range r.Obligations {
+		if o.Fault != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Failed are the devices that did not come to their end.
 func (r *Report) Failed() []DeviceReport {
 	var out []DeviceReport

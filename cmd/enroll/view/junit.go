@@ -48,28 +48,30 @@ type (
 func JUnit(w io.Writer, site string, r *apply.Report) error {
 	all := junitSuites{Name: "enroll apply " + r.PlanID, Time: seconds(r.Spent)}
 	at := map[string]int{}
-	for _, s := range r.Steps {
-		name := s.Step.Address.Device
-		if name == "" {
-			name = site
-		}
+	suite := func(name string) *junitSuite {
 		i, known := at[name]
 		if !known {
 			i = len(all.Suites)
 			at[name] = i
 			all.Suites = append(all.Suites, junitSuite{Name: Clean(name)})
 		}
-		all.Suites[i].add(junitOf(s, name))
+		return &all.Suites[i]
+	}
+	for _, s := range r.Steps {
+		name := s.Step.Address.Device
+		if name == "" {
+			name = site
+		}
+		suite(name).add(junitOf(s, name))
 	}
 	for _, d := range r.Devices {
 		if d.Fault != nil && d.At == nil { // held from the beginning
-			i, known := at[d.Name]
-			if !known {
-				i = len(all.Suites)
-				at[d.Name] = i
-				all.Suites = append(all.Suites, junitSuite{Name: Clean(d.Name)})
-			}
-			all.Suites[i].add(junitCase{Name: "plan", Class: Clean(d.Name), Failure: junitFault(d.Fault)})
+			suite(d.Name).add(junitCase{Name: "plan", Class: Clean(d.Name), Failure: junitFault(d.Fault)})
+		}
+	}
+	for _, o := range r.Obligations {
+		if name := o.Obligation.Address.Device; o.Fault != nil {
+			suite(name).add(junitCase{Name: Clean("put back " + o.Obligation.Address.Local()), Class: Clean(name), Failure: junitFault(o.Fault)})
 		}
 	}
 	for _, s := range all.Suites {
