@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // interrupts is what signals mean. While something is read or asked, the first
@@ -18,9 +19,12 @@ type interrupts struct {
 	cancel context.CancelFunc
 	notify func(string) // tells people
 
+	now func() time.Time
+
 	mu   sync.Mutex
-	stop func() // set while a plan is applied
-	tell func() // tells how far the apply is; nil when nothing is applied
+	at   time.Time // when it was cancelled
+	stop func()    // set while a plan is applied
+	tell func()    // tells how far the apply is; nil when nothing is applied
 }
 
 // listen takes signals until over is closed.
@@ -37,7 +41,7 @@ func (i *interrupts) listen(signals <-chan os.Signal, end func(), over <-chan st
 			}
 		}
 		if !i.soft() {
-			i.cancel()
+			i.hard()
 			return
 		}
 		i.notify("Interrupted: starting nothing new, finishing what is in flight. Interrupt again to cancel.")
@@ -63,8 +67,28 @@ func (w *watched) Write(b []byte) (int, error) {
 // lost is what a reader that has gone means.
 func (i *interrupts) lost() {
 	if !i.soft() {
-		i.cancel()
+		i.hard()
 	}
+}
+
+// hard cancels, and notes when.
+func (i *interrupts) hard() {
+	i.mu.Lock()
+	if i.at.IsZero() {
+		i.at = i.now()
+	}
+	i.mu.Unlock()
+	i.cancel()
+}
+
+// left is how much of a time that begins when the run is cancelled is left.
+func (i *interrupts) left(of time.Duration) time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.at.IsZero() {
+		return of
+	}
+	return of - i.now().Sub(i.at)
 }
 
 // soft stops an apply, once.
@@ -109,7 +133,7 @@ func (a *app) listening(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals, end := a.sys.signals()
 	over, ended := make(chan struct{}), make(chan struct{})
-	a.interrupts = &interrupts{cancel: cancel, notify: func(text string) { fmt.Fprintln(a.sys.stderr, text) }}
+	a.interrupts = &interrupts{cancel: cancel, now: a.sys.now, notify: func(text string) { fmt.Fprintln(a.sys.stderr, text) }}
 	go func() {
 		defer close(ended)
 		a.interrupts.listen(signals, end, over)

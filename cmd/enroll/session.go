@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers"
@@ -397,13 +401,40 @@ func (s *session) statistics() map[string]int {
 	return out
 }
 
-// close ends sessions and connections. It works also after ctx was cancelled.
+// How long sessions and connections may take to end. From the moment of a
+// cancellation it is the time that a cancelled run has as a whole, of which a
+// little is left to them in any case.
+const (
+	partingTime      = 2 * time.Minute
+	cancelledTime    = 5 * time.Second
+	leastPartingTime = time.Second
+)
+
+// close ends sessions and connections, those of all systems side by side: one that
+// hangs keeps nothing of the others open. It works also after ctx was cancelled.
 func (s *session) close(ctx context.Context) error {
-	ctx = context.WithoutCancel(ctx)
+	free, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(max(s.app.interrupts.left(cancelledTime), leastPartingTime), cancel) })()
+	all := map[string]providers.Closer{"dhcp": nilCloser(s.dhcp), "bmc": nilCloser(s.bmc), "ironic": nilCloser(s.ironic), "netbox": nilCloser(s.netbox), "the vault": nilCloser(s.vault)}
+	maps.DeleteFunc(all, func(_ string, c providers.Closer) bool { return c == nil })
+	type parting struct {
+		system string
+		err    error
+	}
+	ended := make(chan parting, len(all))
+	for system, c := range all {
+		go func() { ended <- parting{system, c.Close(free)} }()
+	}
 	var errs []error
-	for _, c := range []providers.Closer{nilCloser(s.dhcp), nilCloser(s.bmc), nilCloser(s.ironic), nilCloser(s.netbox), nilCloser(s.vault)} {
-		if c != nil {
-			errs = append(errs, c.Close(ctx))
+	for len(all) > 0 {
+		select {
+		case p := <-ended:
+			delete(all, p.system)
+			errs = append(errs, p.err)
+		case <-free.Done():
+			systems := strings.Join(slices.Sorted(maps.Keys(all)), ", ")
+			return errors.Join(append(errs, fmt.Errorf("sessions are left open at %s: an exchange did not come back; they end there by themselves", systems))...)
 		}
 	}
 	return errors.Join(errs...)

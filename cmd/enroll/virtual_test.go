@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path"
@@ -195,16 +196,20 @@ func (e *estate) run(args ...string) ran { return e.runIn(e.state(), args...) }
 
 func (e *estate) runIn(state string, args ...string) ran {
 	var out, errOut bytes.Buffer
-	env := map[string]string{"ENROLL_SITE": filepath.Join(e.dir, "site"), "VAULT_TOKEN": e.lab.Vault.Token, "XDG_STATE_HOME": state}
-	s := system()
-	s.now, s.clock = e.clock.Now, e.clock
-	s.signals = func() (<-chan os.Signal, func()) { return make(chan os.Signal), func() {} }
-	s.stdin, s.stdout, s.stderr = strings.NewReader(""), &out, &errOut
-	s.lookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-	s.environ = func() []string { return nil }
-	s.terminal = false
-	code := run(context.Background(), args, s)
+	code := run(context.Background(), args, e.process(state, &out, &errOut))
 	return ran{code: code, text: out.String() + errOut.String()}
+}
+
+// into is run with an output of the test's own.
+func (e *estate) into(out io.Writer, args ...string) int {
+	return run(context.Background(), args, e.process(e.state(), out, io.Discard))
+}
+
+func (e *estate) process(state string, out, errOut io.Writer) *sys {
+	env := map[string]string{"ENROLL_SITE": filepath.Join(e.dir, "site"), "VAULT_TOKEN": e.lab.Vault.Token, "XDG_STATE_HOME": state}
+	s := inProcess(env, make(chan os.Signal), out, errOut)
+	s.now, s.clock = e.clock.Now, e.clock
+	return s
 }
 
 // apply enrols devices without asking, and gives what its stream says.

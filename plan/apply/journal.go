@@ -3,6 +3,7 @@ package apply
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -63,6 +64,7 @@ func (e entry) ours() bool {
 type Journal struct {
 	mu      sync.Mutex
 	file    *os.File
+	disk    disk // the file, as what lines are written to
 	planID  string
 	now     func() time.Time
 	past    Past
@@ -72,6 +74,12 @@ type Journal struct {
 
 	syncing sync.Mutex
 	synced  int // lines that are on disk
+}
+
+// disk is what a journal asks of its file when it writes.
+type disk interface {
+	io.Writer
+	Sync() error
 }
 
 // OpenJournal opens or continues the journal of a plan in a folder, which it
@@ -87,7 +95,7 @@ func OpenJournal(dir, planID string, now func() time.Time) (*Journal, error) {
 	if err != nil {
 		return nil, plan.NewFault(plan.CodeJournal, "the journal %s cannot be opened; nothing was started", path).Because(err)
 	}
-	j := &Journal{file: f, planID: planID, now: now}
+	j := &Journal{file: f, disk: f, planID: planID, now: now}
 	if err := j.prepare(); err != nil {
 		_ = f.Close() // nothing was written
 		return nil, err
@@ -169,7 +177,7 @@ func (j *Journal) flushed() *plan.Fault {
 		return j.failed
 	}
 	lines := bytes.Count(j.buffer.Bytes(), []byte{'\n'})
-	if _, err := j.buffer.WriteTo(j.file); err != nil {
+	if _, err := j.buffer.WriteTo(j.disk); err != nil {
 		return j.fail(err)
 	}
 	j.written += lines
@@ -193,7 +201,7 @@ func (j *Journal) commit() *plan.Fault {
 	j.mu.Lock()
 	upTo := j.written
 	j.mu.Unlock()
-	if err := j.file.Sync(); err != nil {
+	if err := j.disk.Sync(); err != nil {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		return j.fail(err)

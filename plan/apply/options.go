@@ -125,7 +125,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Devices: 16, Budget: 15 * time.Minute, RebootWindow: 10 * time.Minute, Heartbeat: 5 * time.Minute,
-		RestoreBudget: 2 * time.Minute, RestoreGrace: 5 * time.Second, CancelGrace: 5 * time.Second,
+		RestoreBudget: 2 * time.Minute, RestoreGrace: 4 * time.Second, CancelGrace: 4 * time.Second,
 		BusyMin: 10 * time.Second, BusyMax: time.Minute, BusyBudget: 15 * time.Minute,
 		Retries: 3, RetryMin: 2 * time.Second,
 		ReadBacks: 3, ReadBackPause: time.Second,

@@ -252,6 +252,93 @@ func TestObligationsCutAtEveryByte(t *testing.T) {
 	}
 }
 
+// small is a disk that is full after some bytes, or that fails when it has to keep
+// what it took.
+type small struct {
+	disk
+	left  int
+	syncs int // that succeed; negative: all
+}
+
+var errFull = errors.New("no space left on device")
+
+func (s *small) Write(b []byte) (int, error) {
+	if len(b) <= s.left {
+		s.left -= len(b)
+		return s.disk.Write(b)
+	}
+	n, err := s.disk.Write(b[:s.left])
+	s.left = 0
+	return n, errors.Join(errFull, err)
+}
+
+func (s *small) Sync() error {
+	if s.syncs == 0 {
+		return errFull
+	}
+	s.syncs--
+	return s.disk.Sync()
+}
+
+// The disk under a journal fills up at some byte, any byte, or fails at some sync: no
+// request of a step is sent whose begin is not on it, the run says so at its end, and
+// the next one, with room again, goes on from what is there.
+func TestAJournalOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		whole := len(recorded(t))
+		for point := range sweep.Points(t, whole+12, 19) {
+			s := newSetup(t, []string{"a", "b"}, step("s1", "a", "one"), step("s2", "a", "two", "s1"), step("s3", "b", "one"), step("s4", "a", "three", "s2"))
+			j, err := OpenJournal(s.dir, "p1", time.Now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			full := &small{disk: j.file, left: point, syncs: -1}
+			if point >= whole {
+				full.left, full.syncs = 1<<20, point-whole
+			}
+			j.disk = full
+			for _, st := range s.in.Steps {
+				s.world.run[st.Address] = func(int, plan.Memo) plan.Result {
+					if past, err := ReadJournal(s.dir, "p1"); err != nil || !past.Begun[st.ID] {
+						t.Errorf("full after %d: %s was sent and does not stand as begun, %v", point, st.ID, err)
+					}
+					s.world.set(st.Address, wanted)
+					return plan.Done()
+				}
+			}
+			rep, err := Run(t.Context(), s.in, Deps{Reader: s.world, Runner: s.world, Owner: s.world, Clock: RealClock{}, Journal: j}, s.o)
+			broke := errors.Is(err, plan.CodeJournal)
+			if err != nil && !broke || broke && !errors.Is(err, errFull) {
+				t.Fatalf("full after %d: %v", point, err)
+			}
+			if rep != nil && rep.Interrupted {
+				t.Errorf("full after %d: reported as interrupted", point)
+			}
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			past, err := ReadJournal(s.dir, "p1")
+			if err != nil || !broke && !past.Ended {
+				t.Fatalf("full after %d: %+v, %v", point, past, err)
+			}
+			if past.Ended { // also where only the end of the last line has no room
+				if len(past.Done) != len(s.in.Steps) {
+					t.Fatalf("full after %d: used up with %v done", point, past.Done)
+				}
+				continue
+			}
+			sent := maps.Clone(s.world.calls)
+			s.in.Begun, s.in.Done, s.in.Ledgers = past.Begun, past.Done, past.Ledgers
+			r := s.run(t, t.Context())
+			for _, st := range r.Steps {
+				if calls := s.world.calls[st.Step.Address]; !st.State.OK() || calls != 1 {
+					t.Fatalf("full after %d, then %s: %s was sent %d times, %d before", point, states(r), st.Step.ID, calls, sent[st.Step.Address])
+				}
+			}
+		}
+	})
+}
+
 // Two writers, where a file system does not pass locks on: each line is whole, and
 // what one of them began is begun.
 func TestTwoWritersOfAJournal(t *testing.T) {
@@ -264,7 +351,7 @@ func TestTwoWritersOfAJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := &Journal{file: file, planID: "p1", now: time.Now}
+	second := &Journal{file: file, disk: file, planID: "p1", now: time.Now}
 	done := make(chan *plan.Fault)
 	const each = 200
 	for w, j := range []*Journal{first, second} {
