@@ -157,6 +157,12 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if f.siteGiven {
 		siteDir = a.siteDir
 	}
+	// No system is asked about a plan of other files. What open reads is compared again.
+	if file, diags := a.load(siteDir); !diags.HasErrors() {
+		if err := sameSite(p, file.Site()); err != nil {
+			return err
+		}
+	}
 	s, err := a.open(ctx, siteDir, selection{names: p.Scope.Devices}, p.PlanID)
 	if s != nil {
 		defer func() { a.warn(s.close(ctx)) }()
