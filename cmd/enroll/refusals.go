@@ -6,7 +6,7 @@ import (
 	"github.com/enroll-dev/enroll/providers/bmc"
 )
 
-// refusals keeps which logins BMCs refused: a file for each BMC and account.
+// refusals keeps which logins BMCs refused: a file for each BMC.
 type refusals struct{ notes[[]bmc.Refusal] }
 
 func newRefusals(dir string, warn func(error)) *refusals {
@@ -17,17 +17,15 @@ func (a *app) refusals() *refusals {
 	return newRefusals(filepath.Join(a.stateDir(), "refusals"), a.warn)
 }
 
-// Refused gives what is remembered of a BMC and account.
-func (r *refusals) Refused(address, account string) []bmc.Refusal {
-	return r.get(r.path(address, account))
-}
+// Refused gives what is remembered of a BMC.
+func (r *refusals) Refused(address string) []bmc.Refusal { return r.get(r.path(address)) }
 
-// Place is the file that remembers it.
-func (r *refusals) Place(address, account string) string { return r.path(address, account) }
+// Place is its file.
+func (r *refusals) Place(address string) string { return r.path(address) }
 
 // Update changes it.
-func (r *refusals) Update(address, account string, change func([]bmc.Refusal) []bmc.Refusal) {
-	r.change(r.path(address, account), func(list []bmc.Refusal) ([]bmc.Refusal, bool) {
+func (r *refusals) Update(address string, change func([]bmc.Refusal) []bmc.Refusal) {
+	r.change(r.path(address), func(list []bmc.Refusal) ([]bmc.Refusal, bool) {
 		list = change(list)
 		return list, len(list) > 0
 	})

@@ -70,14 +70,14 @@ func TestRefusalsWithoutFolder(t *testing.T) {
 		t.Error(*complaints)
 	}
 	complaints = s.remembering(t.TempDir())
-	if err := os.WriteFile(s.refusals.path("https://bmc", "root"), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(s.refusals.path("https://bmc"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.refusals.Refused("https://bmc", "root"); got != nil || len(*complaints) != 1 {
+	if got := s.refusals.Refused("https://bmc"); got != nil || len(*complaints) != 1 {
 		t.Error(got, *complaints)
 	}
-	s.refusals.Update("https://bmc", "root", func([]bmc.Refusal) []bmc.Refusal { return []bmc.Refusal{{Count: 1}} })
-	if got := s.refusals.Refused("https://bmc", "root"); len(got) != 1 || got[0].Count != 1 {
+	s.refusals.Update("https://bmc", func([]bmc.Refusal) []bmc.Refusal { return []bmc.Refusal{{Count: 1}} })
+	if got := s.refusals.Refused("https://bmc"); len(got) != 1 || got[0].Count != 1 {
 		t.Error(got)
 	}
 }
@@ -92,8 +92,8 @@ func TestRefusalsTogether(t *testing.T) {
 		all.Go(func() {
 			r := newRefusals(dir, func(err error) { t.Error(err) })
 			for range each {
-				r.Refused("https://bmc", "root")
-				r.Update("https://bmc", "root", func(list []bmc.Refusal) []bmc.Refusal {
+				r.Refused("https://bmc")
+				r.Update("https://bmc", func(list []bmc.Refusal) []bmc.Refusal {
 					if len(list) == 0 {
 						list = []bmc.Refusal{{}}
 					}
@@ -105,7 +105,7 @@ func TestRefusalsTogether(t *testing.T) {
 	}
 	all.Wait()
 	r := newRefusals(dir, func(err error) { t.Error(err) })
-	if got := r.Refused("https://bmc", "root"); len(got) != 1 || got[0].Count != runs*each {
+	if got := r.Refused("https://bmc"); len(got) != 1 || got[0].Count != runs*each {
 		t.Error(got)
 	}
 }

@@ -43,6 +43,7 @@ const (
 	loginFactory  = "factory"         // only the factory's
 	loginChange   = "change_required" // the BMC does nothing before it has another password
 	loginRefused  = "refused"         // two were refused; one more is tried after a pause
+	loginUntried  = "not tried"       // one more refusal could lock the account
 )
 
 func decideCredential(d plan.Decision) plan.Verdict {

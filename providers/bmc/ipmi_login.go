@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,7 +68,10 @@ func decideIPMILogin(d plan.Decision) plan.Verdict {
 }
 
 func readIPMILogin(ctx context.Context, k *conn, _ *plan.Target, _ plan.Value) (plan.Value, evidence, *plan.Fault) {
-	suite, fault := k.ipmiLogin(ctx)
+	suite, fault := "", k.refusedOverRedfish()
+	if fault == nil {
+		suite, fault = k.ipmiLogin(ctx)
+	}
 	if isCode(fault, plan.CodeBMCCredential) {
 		return plan.Obj(map[string]plan.Value{"Login": plan.Str(fault.Summary)}), evidence{"url": k.base}, nil
 	}
@@ -92,6 +96,14 @@ func runIPMILogin(ctx context.Context, k *conn, t *plan.Target, step *plan.Step,
 	}
 	check.Verdict, check.Observed = plan.CheckFail, fault.Summary
 	return plan.Verified(check)
+}
+
+// refusedOverRedfish saves a login that would be refused again.
+func (k *conn) refusedOverRedfish() *plan.Fault {
+	if k.monitored != loginRefused {
+		return nil
+	}
+	return plan.NewFault(plan.CodeBMCCredential, "the BMC of %s does not let the monitoring account in over Redfish; IPMI was not tried", k.device)
 }
 
 const ipmiPort = 623
@@ -121,6 +133,10 @@ func (k *conn) ipmiLogin(ctx context.Context) (string, *plan.Fault) {
 	level := map[string]ipmitypes.PrivilegeLevel{
 		"ReadOnly": ipmitypes.PrivilegeLevelUser, "Operator": ipmitypes.PrivilegeLevelOperator, "Administrator": ipmitypes.PrivilegeLevelAdministrator,
 	}[k.client.settings.MonitoringRole]
+	tried := k.monitors(user, password, true)
+	if h := k.refusedBefore(tried); h != nil {
+		return "", h.fault
+	}
 	var reasons []string
 	for _, suite := range ipmiSuites() {
 		if ctx.Err() != nil {
@@ -132,6 +148,7 @@ func (k *conn) ipmiLogin(ctx context.Context) (string, *plan.Fault) {
 		}
 		c = c.WithTimeout(2 * time.Second).WithRetry(2).WithCipherSuiteID(suite).WithMaxPrivilegeLevel(level)
 		if err = c.Connect(ctx); err == nil {
+			k.forget(user)
 			_ = c.Close(context.WithoutCancel(ctx)) // one that is not closed ends by itself after a minute
 			return fmt.Sprintf("accepted with cipher suite %d", suite), nil
 		}
@@ -139,7 +156,22 @@ func (k *conn) ipmiLogin(ctx context.Context) (string, *plan.Fault) {
 		cancel()
 		_ = c.Close(over) // gives the socket back without asking who did not answer
 		reasons = append(reasons, fmt.Sprintf("suite %d: %s", suite, k.clean(err.Error())))
+		if denies(err) { // another suite would only be one refusal more
+			k.remember(tried)
+			break
+		}
 	}
 	return "", k.fault(plan.CodeBMCCredential, request{method: "RMCP+", path: fmt.Sprintf("port %d", port)}, "the BMC of %s did not let the monitoring account in over IPMI", k.device).
 		With("secret", k.client.settings.Monitoring.String()).With("answer", strings.Join(reasons, "; "))
+}
+
+// denies tells that the BMC knows the account not, or by another password, or does
+// not grant it its privilege; else it was the suite, or nobody answered. The library
+// keeps no more of its errors than their texts.
+func denies(err error) bool {
+	reasons := []error{ipmi.ErrRAKPAuthentication}
+	for _, code := range []ipmitypes.RmcpStatusCode{ipmitypes.RmcpStatusCodeUnauthorizedName, ipmitypes.RmcpStatusCodeUnauthorizedRoleOfPriLevel, ipmitypes.RmcpStatusCodeInvalidIntegrityCheckValue} {
+		reasons = append(reasons, ipmitypes.NewRmcpStatusError(code))
+	}
+	return slices.ContainsFunc(reasons, func(reason error) bool { return strings.Contains(err.Error(), reason.Error()) })
 }

@@ -125,14 +125,10 @@ func readIPMIUser(ctx context.Context, k *conn, _ *plan.Target, _ plan.Value) (p
 	}
 	login := loginRefused
 	if enabled {
-		accepted, fault := k.tryMonitor(ctx, user, password)
-		if fault != nil {
+		if login, fault = k.tryMonitor(ctx, user, password); fault != nil {
 			return plan.Null, nil, fault
 		}
-		if accepted {
-			login = loginAccepted
-		}
-		if accepted && ipmi && account.text("RoleId") == k.client.settings.MonitoringRole {
+		if login == loginAccepted && ipmi && account.text("RoleId") == k.client.settings.MonitoringRole {
 			demands = plan.Bool(false) // it will not be given its password again
 		}
 	}
@@ -164,10 +160,18 @@ func takesIPMI(account document) bool {
 func privilegeOf(account document) string { return "Users." + name(account.path) + ".IpmiLanPrivilege" }
 
 // tryMonitor logs in as the monitoring account, once in a run unless its password
-// was written since: a BMC that blocks addresses counts these logins too.
-func (k *conn) tryMonitor(ctx context.Context, user string, password plan.Secret) (bool, *plan.Fault) {
-	if k.monitored != nil {
-		return *k.monitored, nil
+// was written since, and not with one that an earlier run was refused: accounts are
+// locked for these logins too.
+func (k *conn) tryMonitor(ctx context.Context, user string, password plan.Secret) (string, *plan.Fault) {
+	if k.monitored != "" {
+		return k.monitored, nil
+	}
+	tried := k.monitors(user, password, false)
+	if h := k.refusedBefore(tried); h != nil && h.same {
+		k.monitored = loginRefused
+		return loginRefused, nil
+	} else if h != nil {
+		return loginUntried, nil
 	}
 	r := request{method: http.MethodPost, path: resolve(k.login.sessions), body: map[string]string{"UserName": user, "Password": password.Reveal()}}
 	if k.login.sessions == "" || k.login.basic {
@@ -175,7 +179,7 @@ func (k *conn) tryMonitor(ctx context.Context, user string, password plan.Secret
 	}
 	ans, _, fault := k.exchange(context.WithoutCancel(ctx), r)
 	if fault != nil {
-		return false, fault
+		return "", fault
 	}
 	ok := ans.status >= 200 && ans.status < 300
 	list := messages(ans.body)
@@ -187,14 +191,22 @@ func (k *conn) tryMonitor(ctx context.Context, user string, password plan.Secret
 	case ok:
 	case ans.status == http.StatusUnauthorized, ans.status == http.StatusForbidden && !has(list, idsSessionLimit...) && !busy(list), has(list, idsLocked...):
 	default:
-		return false, k.judge(ans)
+		return "", k.judge(ans)
 	}
-	ok = ok && !has(list, idsPasswordChange...) // a session that is good for changing the password and nothing else
-	k.monitored = &ok
+	k.monitored = loginRefused
+	switch demanded := has(list, idsPasswordChange...); {
+	case demanded: // a session that is good for changing the password and nothing else
+		k.forget(user)
+	case ok:
+		k.monitored = loginAccepted
+		k.forget(user)
+	default:
+		k.remember(tried)
+	}
 	if k.tree == nil { // who answers next has to prove that it is the same machine
-		return ok, k.fault(plan.CodeBMCUnreachable, r, "the connection to the BMC of %s broke while the monitoring account logged out", k.device)
+		return k.monitored, k.fault(plan.CodeBMCUnreachable, r, "the connection to the BMC of %s broke while the monitoring account logged out", k.device)
 	}
-	return ok, nil
+	return k.monitored, nil
 }
 
 // setIPMIUser makes the account, or sets what differs with its password: an XCC
@@ -209,6 +221,10 @@ func setIPMIUser(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, 
 	if fault != nil {
 		return plan.Failed(fault)
 	}
+	// What is written has to be proven by a login.
+	if h := k.refusedBefore(k.monitors(user, password, false)); h != nil && !h.same {
+		return k.afterHold(h)
+	}
 	role := plan.Text(step.After, "RoleId")
 	body := map[string]any{"Password": password.Reveal(), "RoleId": role, "Enabled": true}
 	account := accountNamed(list, user)
@@ -217,7 +233,7 @@ func setIPMIUser(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, 
 	}
 	if account == nil {
 		body["UserName"] = user
-		k.monitored = nil
+		k.rewritten(user)
 		return next(k.createAccount(ctx, collection, list, body), "the monitoring account was made; it is looked at next")
 	}
 	enabled, _ := account.yes("Enabled")
@@ -227,9 +243,14 @@ func setIPMIUser(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, 
 	}
 	accepted := false
 	if enabled {
-		if accepted, fault = k.tryMonitor(ctx, user, password); fault != nil {
+		login, fault := k.tryMonitor(ctx, user, password)
+		if fault != nil {
 			return plan.Failed(fault)
 		}
+		accepted = login == loginAccepted
+	}
+	if h := k.refusedBefore(k.monitors(user, password, false)); h != nil && !h.same && !accepted {
+		return k.afterHold(h) // this one was one too many
 	}
 	switch rule := k.family.ipmi; {
 	case enabled && accepted && account.text("RoleId") == role && (ipmi || rule.privilege):
@@ -249,7 +270,7 @@ func setIPMIUser(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, 
 	if must, _ := account.yes("PasswordChangeRequired"); must {
 		body["PasswordChangeRequired"] = false
 	}
-	k.monitored = nil
+	k.rewritten(user)
 	had := account.text("RoleId")
 	r := k.write(ctx, change{on: *account, body: body, same: func(now document) bool {
 		return now.text("UserName") == user && now.text("RoleId") == had
@@ -264,6 +285,21 @@ func (k *conn) dropDemand(ctx context.Context, service document) plan.Result {
 	put(body, []string{"Oem", "Lenovo", firstAccess}, false)
 	r := k.write(ctx, change{on: service, body: body, same: k.demandsChange})
 	return next(r, "new accounts need not change their password any more; the monitoring account comes next")
+}
+
+// rewritten follows a change of the monitoring account: it is tried anew.
+func (k *conn) rewritten(user string) {
+	k.monitored = ""
+	k.doubt(user)
+}
+
+// afterHold waits until a login may be tried, where that is a matter of a pause.
+func (k *conn) afterHold(h *held) plan.Result {
+	pause := h.until.Sub(k.client.opt.Now())
+	if pause > tryPause {
+		return plan.Failed(h.fault)
+	}
+	return plan.Wait(max(pause, firstPause), "the BMC refused the monitoring account; it is tried after a pause, so as not to lock it", plan.Memo{})
 }
 
 // createAccount posts a new account; a BMC that has slots, and refuses that, gets

@@ -8,22 +8,24 @@ import (
 )
 
 // Refusals is what outlives a run of the logins that BMCs refused. Nothing in it is
-// made of a password. No method fails: a run whose memory is gone plans as one
-// that has none.
+// made of a password. No method fails: a run whose memory is gone plans as one that
+// has none.
 type Refusals interface {
-	// Refused gives what is remembered of a BMC (scheme://host[:port]) and account.
-	Refused(bmc, account string) []Refusal
+	// Refused gives what is remembered of a BMC (scheme://host[:port]).
+	Refused(bmc string) []Refusal
 	// Update changes it; no other process changes it meanwhile.
-	Update(bmc, account string, change func([]Refusal) []Refusal)
+	Update(bmc string, change func([]Refusal) []Refusal)
 	// Place names where it is kept, for people.
-	Place(bmc, account string) string
+	Place(bmc string) string
 }
 
 // Refusal is a secret with which a BMC refused to log in. Another version of it is
 // another secret.
 type Refusal struct {
+	Account string         `json:"account"`
+	IPMI    bool           `json:"ipmi,omitempty"` // over IPMI, where an account may lack more than its password
 	Secret  plan.SecretRef `json:"secret"`
-	Version string         `json:"version,omitempty"` // "" where the vault has none: nobody can tell whether it changed
+	Version string         `json:"version,omitempty"` // "" where nobody can tell whether it is still the same, or what the BMC has
 	At      time.Time      `json:"at"`                // the last time
 	Count   int            `json:"count"`             // within the family's window
 }
@@ -56,97 +58,156 @@ func (k *conn) lockout() lockoutRule {
 	return rule
 }
 
-// secretOf names the secret of a password that the BMC may have.
-func (k *conn) secretOf(c candidate) plan.SecretRef {
-	switch c {
-	case staged:
-		return k.passwords.StagedRef
-	case factory:
-		return k.passwords.FactoryRef
-	case stored:
-	}
-	return k.client.credentials.Ref(k.device)
+// attempt is a login that may be refused.
+type attempt struct {
+	account string
+	ipmi    bool
+	secret  plan.SecretRef
+	version string
 }
 
-// held is why a password is not tried.
+// own is a login of the own account with a password that the BMC may have.
+func (k *conn) own(c candidate, password plan.Secret) attempt {
+	a := attempt{account: k.user, version: password.Version}
+	switch c {
+	case staged:
+		a.secret = k.passwords.StagedRef
+	case factory:
+		a.secret = k.passwords.FactoryRef
+	case stored:
+		a.secret = k.client.credentials.Ref(k.device)
+	}
+	return a
+}
+
+// monitors is a login of the monitoring account.
+func (k *conn) monitors(user string, password plan.Secret, ipmi bool) attempt {
+	return attempt{account: user, ipmi: ipmi, secret: k.client.settings.Monitoring, version: password.Version}
+}
+
+// against tells that a refusal counts together with an attempt.
+func (rule lockoutRule) against(r Refusal, account string) bool {
+	return rule.address || r.Account == account
+}
+
+// held is why a login is not tried.
 type held struct {
 	fault *plan.Fault
 	until time.Time
 	same  bool // an earlier run was refused with it; else any refusal could lock the account
 }
 
-// refusedBefore looks whether a password may be tried, after what earlier runs, and
+// refusedBefore looks whether a login may be tried, after what earlier runs, and
 // this one, were refused; nil: it may.
-func (k *conn) refusedBefore(c candidate, password plan.Secret) *held {
+func (k *conn) refusedBefore(a attempt) *held {
 	if k.client.opt.Refusals == nil {
 		return nil
 	}
-	ref, rule, now := k.secretOf(c), k.lockout(), k.client.opt.Now()
+	rule, now := k.lockout(), k.client.opt.Now()
 	count, last := 0, time.Time{}
-	for _, r := range k.client.opt.Refusals.Refused(k.base, k.user) {
-		if !counts(r, rule, now) {
+	for _, r := range rule.counting(k.client.opt.Refusals.Refused(k.base), now) {
+		if !rule.against(r, a.account) {
 			continue
 		}
-		if r.Secret == ref && r.Version == password.Version && r.Version != "" && !k.mine[r.At.UnixNano()] {
-			return k.hold(ref, rule, r.At, true, "it is not tried again before %s, unless the secret is changed")
+		if rule.fresh(r, now) && r.Account == a.account && r.IPMI == a.ipmi && r.Secret == a.secret && r.Version == a.version && r.Version != "" && !k.mine[a] {
+			return k.hold(a, rule, r.At, true, "it is not tried again before %s, unless the secret is changed")
 		}
 		count += r.Count
 		if r.At.After(last) {
 			last = r.At
 		}
 	}
-	if count >= max(1, rule.after-1) {
-		return k.hold(ref, rule, last, false, "one more could lock the account: none is tried before %s")
+	most := rule.after - 1
+	if rule.address && a.account != k.user {
+		most-- // where all share one count, the own account keeps a try
+	}
+	if count >= max(1, most) {
+		return k.hold(a, rule, last, false, "one more could lock the account: none is tried before %s")
 	}
 	return nil
 }
 
-// counts tells that the BMC may still hold a refusal against the account. One of the
-// future was written by a clock that was wrong.
-func counts(r Refusal, rule lockoutRule, now time.Time) bool {
-	return now.Before(r.At.Add(rule.window)) && !r.At.After(now.Add(time.Minute))
+// fresh tells that a refusal is not older than the window.
+func (rule lockoutRule) fresh(r Refusal, now time.Time) bool {
+	return now.Before(r.At.Add(rule.window))
 }
 
-func (k *conn) hold(ref plan.SecretRef, rule lockoutRule, at time.Time, same bool, why string) *held {
+// counting are the refusals that the BMC may still hold against an account: each
+// begins the window anew for those before it. One of the future was written by a
+// clock that was wrong.
+func (rule lockoutRule) counting(all []Refusal, now time.Time) []Refusal {
+	return slices.DeleteFunc(slices.Clone(all), func(r Refusal) bool {
+		return r.At.After(now.Add(time.Minute)) || !slices.ContainsFunc(all, func(other Refusal) bool { return rule.against(other, r.Account) && rule.fresh(other, now) })
+	})
+}
+
+func (k *conn) hold(a attempt, rule lockoutRule, at time.Time, same bool, why string) *held {
 	const clock = "15:04:05 UTC"
 	until := at.Add(rule.window)
 	fault := plan.NewFault(plan.CodeBMCCredential, "the BMC of %s at %s refused the login at %s; "+why, k.device, k.base, at.UTC().Format(clock), until.UTC().Format(clock)).
-		With("secret", ref.String()).With("account", k.user).With("remembered in", k.client.opt.Refusals.Place(k.base, k.user)).
+		With("secret", a.secret.String()).With("account", a.account).With("remembered in", k.client.opt.Refusals.Place(k.base)).
 		WithHint("Correct the password in the vault. If the BMC's was set instead, wait until then, or remove the file in which it is remembered.")
 	return &held{fault: fault, until: until, same: same}
 }
 
-// remember keeps for the next runs that the password was refused.
-func (k *conn) remember() {
+// remember keeps for the next runs that a login was refused.
+func (k *conn) remember(a attempt) {
 	if k.client.opt.Refusals == nil {
 		return
 	}
-	ref, rule, now := k.secretOf(k.using), k.lockout(), k.client.opt.Now().UTC()
+	rule, now := k.lockout(), k.client.opt.Now().UTC()
 	if k.mine == nil {
-		k.mine = map[int64]bool{}
+		k.mine = map[attempt]bool{}
 	}
-	k.mine[now.UnixNano()] = true
-	version := k.password.Version
+	k.mine[a] = true
 	if k.starting || !k.client.opt.Restarts.Restart(k.device).Asked.IsZero() {
-		version = "" // no proof against the password; it counts all the same
+		a.version = "" // no proof against the password; it counts all the same
 	}
-	k.client.opt.Refusals.Update(k.base, k.user, func(all []Refusal) []Refusal {
-		all = slices.DeleteFunc(slices.Clone(all), func(r Refusal) bool { return !counts(r, rule, now) })
+	k.client.opt.Refusals.Update(k.base, func(all []Refusal) []Refusal {
+		all = rule.counting(all, now)
 		for i := range all {
-			if all[i].Secret == ref && all[i].Version == version {
-				all[i].At, all[i].Count = now, all[i].Count+1
+			if r := &all[i]; r.Account == a.account && r.IPMI == a.ipmi && r.Secret == a.secret && r.Version == a.version {
+				r.At, r.Count = now, r.Count+1
 				return all
 			}
 		}
-		return append(all, Refusal{Secret: ref, Version: version, At: now, Count: 1})
+		return append(all, Refusal{Account: a.account, IPMI: a.ipmi, Secret: a.secret, Version: a.version, At: now, Count: 1})
 	})
 }
 
-// forget follows a login that the BMC took: it counts from nought again.
-func (k *conn) forget() {
-	k.starting = false
-	if k.client.opt.Refusals == nil || len(k.client.opt.Refusals.Refused(k.base, k.user)) == 0 {
+// forget follows a login that the BMC took: the account counts from nought again.
+// Whether an address does is not known.
+func (k *conn) forget(account string) {
+	rule := k.lockout()
+	k.revise(account, func(r *Refusal) (keep bool) {
+		r.Version = ""
+		return rule.address
+	})
+}
+
+// doubt follows a password that was written: what the BMC refused before proves
+// nothing, and counts all the same.
+func (k *conn) doubt(account string) {
+	k.revise(account, func(r *Refusal) bool {
+		r.Version = ""
+		return true
+	})
+}
+
+// revise changes what is remembered of an account, and drops what does not count
+// any more.
+func (k *conn) revise(account string, change func(*Refusal) (keep bool)) {
+	if k.client.opt.Refusals == nil || len(k.client.opt.Refusals.Refused(k.base)) == 0 {
 		return
 	}
-	k.client.opt.Refusals.Update(k.base, k.user, func([]Refusal) []Refusal { return nil })
+	rule, now := k.lockout(), k.client.opt.Now()
+	k.client.opt.Refusals.Update(k.base, func(all []Refusal) []Refusal {
+		var out []Refusal
+		for _, r := range rule.counting(all, now) {
+			if r.Account != account || change(&r) {
+				out = append(out, r)
+			}
+		}
+		return out
+	})
 }

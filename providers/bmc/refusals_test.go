@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/bougou/go-ipmi/pkg/types"
+
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/bmc"
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
@@ -15,15 +17,13 @@ import (
 // memory is what outlives the runs of a world.
 type memory map[string][]bmc.Refusal
 
-func (m memory) Refused(address, account string) []bmc.Refusal {
-	return slices.Clone(m[address+" "+account])
+func (m memory) Refused(address string) []bmc.Refusal { return slices.Clone(m[address]) }
+
+func (m memory) Update(address string, change func([]bmc.Refusal) []bmc.Refusal) {
+	m[address] = change(m.Refused(address))
 }
 
-func (m memory) Update(address, account string, change func([]bmc.Refusal) []bmc.Refusal) {
-	m[address+" "+account] = change(m.Refused(address, account))
-}
-
-func (m memory) Place(address, account string) string { return "memory of " + address + " " + account }
+func (m memory) Place(address string) string { return "/state/" + address }
 
 // remembering are all families, and for how long each counts a refused login.
 var remembering = map[string]time.Duration{
@@ -174,4 +174,122 @@ func TestRefusedSiteLockout(t *testing.T) {
 		}
 		w.close()
 	})
+}
+
+// monitoredRuns is a world with a monitoring account whose password somebody else
+// set, and what outlives its runs.
+func monitoredRuns(t *testing.T, vendor string, change ...func(*bmctest.Machine)) *world {
+	w := monitoredWorld(t, vendor, change...)
+	w.bmcs[0].AddUser(monitorName, "Another-2-Password")
+	w.refusals = memory{}
+	w.connect()
+	return w
+}
+
+// again is one more run of the program: a plan and, where it is wanted, its steps for
+// the monitoring account.
+func (w *world) again(apply bool) *plan.Fault {
+	w.close()
+	w.connect()
+	if apply {
+		return w.converged("ipmi_user")
+	}
+	if p := w.build(w.read()); stepOf(p, "ipmi_user") == nil {
+		w.t.Errorf("no step: %+v", p.Diagnostics)
+	}
+	return nil
+}
+
+// refused counts what is remembered of the monitoring account.
+func (w *world) refused() (n int) {
+	for _, list := range w.refusals {
+		for _, r := range list {
+			if r.Account == monitorName {
+				n += r.Count
+			}
+		}
+	}
+	return n
+}
+
+// Plans in a row try the monitoring account once. The password that a run then sets
+// is tried at once, and what was remembered is gone.
+func TestMonitorRefused(t *testing.T) {
+	for _, vendor := range makers {
+		t.Run(vendor, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := monitoredRuns(t, vendor)
+				for range 4 {
+					_ = w.again(false)
+					if n := w.refused(); n != 1 {
+						t.Errorf("%d logins", n)
+					}
+				}
+				if f := w.again(true); f != nil {
+					t.Fatal(faultText(f))
+				}
+				w.hasMonitorPassword()
+				if n := w.refused(); w.bmcs[0].Lockouts() > 0 || n > 0 && vendor != bmctest.IDRAC {
+					t.Errorf("%d lockouts, %d are remembered", w.bmcs[0].Lockouts(), n)
+				}
+				w.close()
+			})
+		})
+	}
+}
+
+func (w *world) hasMonitorPassword() {
+	w.t.Helper()
+	if _, _, _, secret := w.bmcs[0].User(monitorName); secret != monitorPassword {
+		w.t.Error("the account has another password")
+	}
+}
+
+// A BMC that takes the password and does not apply it: runs in a row end before the
+// account is locked, and the fault names what to remove.
+func TestMonitorPasswordIgnored(t *testing.T) {
+	for _, vendor := range makers {
+		t.Run(vendor, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := monitoredRuns(t, vendor, func(m *bmctest.Machine) { m.Profile.PasswordIgnored = true })
+				var last *plan.Fault
+				for range 6 {
+					if last = w.again(true); last == nil {
+						t.Fatal("it was applied")
+					}
+				}
+				if n := w.bmcs[0].Lockouts(); n > 0 {
+					t.Errorf("%d lockouts", n)
+				}
+				if vendor != bmctest.IDRAC && (last.Code != plan.CodeBMCCredential || last.Evidence["remembered in"] != w.refusals.Place(w.bmcs[0].URL)) {
+					t.Error(faultText(last)) // an iDRAC's window is over after a pause
+				}
+				w.close()
+			})
+		})
+	}
+}
+
+// IPMI is not tried with what Redfish refuses; where it alone refuses, one suite is
+// tried, and the login over Redfish before the next one begins the count anew.
+func TestMonitorRefusedOverIPMI(t *testing.T) {
+	for _, redfish := range []bool{false, true} {
+		w := ipmiWorld(t, ipmiServer(t, types.CipherSuiteID17), "Wrong-2-Password")
+		w.refusals = memory{}
+		w.bmcs[0].AddUser(monitorName, map[bool]string{false: "Another-2-Password", true: "Wrong-2-Password"}[redfish])
+		for range 4 {
+			w.close()
+			w.connect()
+			check := w.read().Get(w.scope.Targets[0].Address("check", "ipmi", ""))
+			if said := plan.Text(check.Value, "Login"); strings.Contains(said, "IPMI was not tried") == redfish {
+				t.Errorf("%s %s", said, faultText(check.Fault))
+			}
+			if n := w.refused(); n != 1 {
+				t.Errorf("%d logins", n)
+			}
+		}
+		w.close()
+	}
 }

@@ -61,7 +61,7 @@ func (k *conn) another(ctx context.Context) (taken, left bool) {
 		if secret.Reveal() == "" || k.tried[c] {
 			continue
 		}
-		h := k.refusedBefore(c, secret)
+		h := k.refusedBefore(k.own(c, secret))
 		switch {
 		case h != nil && h.same:
 			k.tried[c] = true

@@ -41,7 +41,7 @@ func (k *conn) session(ctx context.Context, root document) *plan.Fault {
 	case k.login.unproven >= maxUnproven:
 		return plan.NewFault(plan.CodeBMCUnreachable, "the BMC of %s did not answer %d logins; enroll does not try again in this run, so as not to lock the account", k.device, k.login.unproven).With("url", k.base)
 	}
-	if h := k.refusedBefore(k.using, k.password); h != nil {
+	if h := k.refusedBefore(k.own(k.using, k.password)); h != nil {
 		k.refused = h.fault
 		return k.refused
 	}
@@ -101,7 +101,7 @@ func (k *conn) post(ctx context.Context) *plan.Fault {
 	switch {
 	case ans.status >= 200 && ans.status < 300 && token != "":
 		k.login.token, k.login.session, k.login.opened = token, k.sessionPath(ans), started
-		k.forget()
+		k.loggedIn()
 		if has(list, idsPasswordChange...) {
 			// This session may change the password and nothing else.
 			k.refused = k.refusal(plan.CodeBMCPasswordChange, ans, "the BMC of %s wants its password changed before it does anything else", k.device)
@@ -126,17 +126,23 @@ func (k *conn) post(ctx context.Context) *plan.Fault {
 	return k.judge(ans)
 }
 
+// loggedIn follows a login that the BMC took.
+func (k *conn) loggedIn() {
+	k.starting = false
+	k.forget(k.user)
+}
+
 // refuse remembers that the credential was refused.
 func (k *conn) refuse(ans *answer, list []message) *plan.Fault {
 	ref := k.client.credentials.Ref(k.device)
 	switch {
 	case has(list, idsPasswordChange...):
-		k.forget() // it took the login
+		k.loggedIn()
 		k.refused = k.refusal(plan.CodeBMCPasswordChange, ans, "the BMC of %s wants its password changed before it does anything else", k.device)
 	case has(list, idsLocked...):
 		k.refused = k.refusal(plan.CodeBMCLocked, ans, "the BMC of %s has locked the account", k.device)
 	default:
-		k.remember()
+		k.remember(k.own(k.using, k.password))
 		k.refused = k.refusal(plan.CodeBMCCredential, ans, "the BMC of %s at %s refused the login with %s", k.device, k.base, ref)
 	}
 	k.refused = k.refused.With("secret", ref.String())

@@ -82,7 +82,7 @@ func (k *conn) proveOnce(ctx context.Context, t *plan.Target) *plan.Fault {
 	}
 	k.tree, k.family = found, found.family
 	if k.login.basic {
-		k.forget()
+		k.loggedIn()
 	}
 	return nil
 }

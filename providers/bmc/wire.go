@@ -44,10 +44,10 @@ type conn struct {
 	passwords  Passwords          // what the BMC may take beside the stored one
 	looked     bool               // they were asked for
 	next       plan.Secret        // what is being set
-	mine       map[int64]bool     // when this process was refused, as it is remembered; Unix ns
+	mine       map[attempt]bool   // with what this process was refused
 	starting   bool               // this process restarted the BMC, and no login was taken since
 	monitoring plan.Secret        // of the monitoring account, once it was used
-	monitored  *bool              // whether it was accepted; nil: not known
+	monitored  string             // what its login showed; "": not known
 	login      login
 	tree       *tree  // what was proven since the last login; nil: prove it again
 	family     family // as it was proven last

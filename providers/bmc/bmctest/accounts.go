@@ -194,7 +194,12 @@ func (b *BMC) accountChange(path string) map[string]setter {
 			if !ok || !b.fitsPolicy(s, "") {
 				return nil, "PropertyValueFormatError"
 			}
-			return make(func(u *user) { u.password, u.change = s, b.values["firstaccess"] == true }), ""
+			return make(func(u *user) {
+				u.change = b.values["firstaccess"] == true
+				if !b.machine.Profile.PasswordIgnored {
+					u.password = s
+				}
+			}), ""
 		},
 	}
 	if b.machine.Vendor == XCC {
@@ -303,6 +308,17 @@ func (b *BMC) User(name string) (role string, enabled, ipmi bool, password strin
 		}
 	}
 	return "", false, false, ""
+}
+
+// AddUser is an account that somebody else made, which may do everything.
+func (b *BMC) AddUser(name, password string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id := strconv.Itoa(len(b.users) + 3)
+	if b.machine.Vendor == Generic {
+		id = name
+	}
+	b.users = append(b.users, &user{id: id, name: name, password: password, role: "ReadOnly", ipmi: "User", enabled: true, types: []string{"Redfish", "IPMI"}})
 }
 
 // ChangeUser is somebody else's change of a further account, which also loses its

@@ -41,39 +41,75 @@ func (b *BMC) expire() {
 	}
 }
 
-func (b *BMC) isLocked() bool { return b.now().Before(b.locked) }
+// failures are the failed logins of one account, or from one address.
+type failures struct {
+	count  int
+	last   time.Time
+	locked time.Time // until then
+}
 
-// failWindow is for how long an iDRAC counts a login that failed. Others count until
-// the next good one.
-const failWindow = time.Minute
-
-// failed counts a login that failed.
-func (b *BMC) failed() {
-	if b.machine.Vendor == IDRAC && b.now().Sub(b.lastFailure) > failWindow {
-		b.failures = 0
+// failuresOf gives those that count against an account. Whoever asks an iDRAC has
+// the one address that there is here.
+func (b *BMC) failuresOf(user string) *failures {
+	if b.machine.Vendor == IDRAC {
+		user = ""
 	}
-	b.lastFailure = b.now()
-	b.failures++
-	if limit := b.machine.Profile.LockAfter; limit > 0 && b.failures >= limit {
-		b.locked = b.now().Add(b.machine.Profile.LockFor)
-		b.failures = 0
+	if b.failed[user] == nil {
+		b.failed[user] = &failures{}
+	}
+	return b.failed[user]
+}
+
+func (b *BMC) isLocked(user string) bool { return b.now().Before(b.failuresOf(user).locked) }
+
+// failWindow is for how long a login that failed counts; each that follows begins it
+// anew (AccountLockoutCounterResetAfter, an iDRAC's IPBlocking.1.FailWindow).
+func (b *BMC) failWindow() time.Duration {
+	switch b.machine.Vendor {
+	case IDRAC:
+		return time.Minute
+	case XCC:
+		return time.Hour
+	}
+	return 10 * time.Minute
+}
+
+// fail counts a login that failed.
+func (b *BMC) fail(user string) {
+	f := b.failuresOf(user)
+	if b.now().Sub(f.last) >= b.failWindow() {
+		f.count = 0
+	}
+	f.last = b.now()
+	f.count++
+	if limit := b.machine.Profile.LockAfter; limit > 0 && f.count >= limit {
+		f.locked, f.count = b.now().Add(b.machine.Profile.LockFor), 0
+		b.lockouts++
 	}
 }
 
 // password checks a login. A locked account refuses the right password too, and
 // most BMCs do not say that this is why.
 func (b *BMC) password(user, password string) bool {
-	if b.isLocked() {
+	if b.isLocked(user) {
 		return false
 	}
-	if u := b.userNamed(user); user != b.machine.User && u != nil && u.enabled && u.password == password && password != "" {
-		return true
+	right := b.machine.Password
+	if user != b.machine.User {
+		u := b.userNamed(user)
+		if u == nil || !u.enabled || u.password == "" {
+			b.fail(user)
+			return false
+		}
+		right = u.password
 	}
-	if user != b.machine.User || password != b.machine.Password {
-		b.failed()
+	if password != right {
+		b.fail(user)
 		return false
 	}
-	b.failures = 0
+	if b.machine.Vendor != IDRAC { // whether that clears an address is not known
+		b.failuresOf(user).count = 0
+	}
 	return true
 }
 
@@ -94,16 +130,18 @@ func (b *BMC) authorized(w http.ResponseWriter, r *http.Request) *session {
 		if b.password(user, password) {
 			return &session{user: user, passwordOnly: b.mustChange(user)}
 		}
+		b.unauthorized(w, user)
+		return nil
 	}
-	b.unauthorized(w)
+	b.unauthorized(w, "")
 	return nil
 }
 
-func (b *BMC) unauthorized(w http.ResponseWriter) {
+func (b *BMC) unauthorized(w http.ResponseWriter, user string) {
 	if b.machine.Vendor == Generic && !b.machine.Profile.NoBasic {
 		w.Header().Set("WWW-Authenticate", `Basic realm="BMC"`) // an iDRAC takes Basic and does not advertise it
 	}
-	if b.isLocked() && b.machine.Profile.TellLockout {
+	if b.isLocked(user) && b.machine.Profile.TellLockout {
 		b.refuse(w, http.StatusUnauthorized, "SMC.1.0.AccountLockup", "The account is locked after too many failed logins.", "Wait until the lockout ends.")
 		return
 	}
@@ -113,7 +151,7 @@ func (b *BMC) unauthorized(w http.ResponseWriter) {
 // login creates a session.
 func (b *BMC) login(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "" {
-		b.unauthorized(w) // as some firmware does
+		b.unauthorized(w, "") // as some firmware does
 		return
 	}
 	body, ok := b.body(w, r)
@@ -133,7 +171,7 @@ func (b *BMC) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !b.password(user, password) {
-		b.unauthorized(w)
+		b.unauthorized(w, user)
 		return
 	}
 	if b.mustChange(user) && b.machine.Profile.ChangeRefusesLogin {

@@ -244,13 +244,12 @@ type BMC struct {
 	users           []*user // beside the machine's own
 	passwordChanges int
 
-	late        []lateChange
-	sessions    map[string]*session // by id
-	nextID      int
-	failures    int
-	lastFailure time.Time
-	locked      time.Time // until then
-	tasks       map[string]*task
+	late     []lateChange
+	sessions map[string]*session // by id
+	nextID   int
+	failed   map[string]*failures // by account; an iDRAC counts addresses, and has one
+	lockouts int
+	tasks    map[string]*task
 }
 
 type ntpState struct {
@@ -268,7 +267,7 @@ func newBMC(s *Server, m Machine) *BMC {
 	b := &BMC{
 		server: s, maker: makers()[m.Vendor], name: m.Name, reserved: -1, machine: m, hostname: m.Hostname, dhcp: !m.StaticIP,
 		ntp:      ntpState{m.NTPEnabled, append([]string(nil), m.NTPServers...)},
-		sessions: map[string]*session{}, tasks: map[string]*task{}, recipients: map[string]object{}, disabled: map[string]bool{}, pendingOff: map[string]bool{},
+		sessions: map[string]*session{}, failed: map[string]*failures{}, tasks: map[string]*task{}, recipients: map[string]object{}, disabled: map[string]bool{}, pendingOff: map[string]bool{},
 		values: map[string]any{
 			"http": true, "ssh": true, "ipmi": false, "ssdp": true, "snmp": true, "tls": "TLSLevel1_0", "rollback": true, "kcs": true, "offset": "-05:00", "saving": false, "lockdown": false, "firstaccess": false,
 			"lockout": 0, "lockoutfor": 0, "rmedia": false, "syslog": false, "syslogserver": "", "syslogport": 0, "zone": "(UTC-06:00) Central Time",
@@ -345,14 +344,22 @@ func (b *BMC) EndSessions() {
 func (b *BMC) Accepts(user, password string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.isLocked() && user == b.machine.User && password == b.machine.Password
+	return !b.isLocked(user) && user == b.machine.User && password == b.machine.Password
 }
 
-// FailedLogins is how many logins failed since the last good one.
+// FailedLogins is how many logins of the machine's account failed since the last
+// good one, on an iDRAC of all accounts.
 func (b *BMC) FailedLogins() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.failures
+	return b.failuresOf(b.machine.User).count
+}
+
+// Lockouts is how often an account, or an address, was shut out.
+func (b *BMC) Lockouts() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lockouts
 }
 
 // Change changes the machine behind the BMC: another password, serial number or

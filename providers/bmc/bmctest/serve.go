@@ -18,7 +18,7 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("OData-Version", "4.0")
 	w.Header().Set("Cache-Control", "no-cache")
 	path := trimSlash(r.URL.Path)
-	if b.machine.Vendor == IDRAC && b.isLocked() {
+	if b.machine.Vendor == IDRAC && b.isLocked("") {
 		cut(w) // an iDRAC blocks the address, not the account
 		return
 	}
