@@ -93,7 +93,8 @@ type Options struct {
 	Heartbeat time.Duration // a sign of life when nothing else was told for so long; 0 means none
 
 	// CancelGrace is how long what is in flight may take to end once the run was
-	// cancelled; after that it is in doubt.
+	// cancelled; after that it is in doubt. Five seconds are all that a cancelled
+	// command has: a little of them is for the end of its sessions.
 	CancelGrace time.Duration
 
 	// Restoring what a step left open is tried for RestoreBudget, and for

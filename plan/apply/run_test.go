@@ -545,7 +545,7 @@ func TestWhatDoesNotComeBackIsInDoubt(t *testing.T) {
 			time.AfterFunc(3*time.Second, cancel)
 			r := s.run(t, ctx)
 			want(t, r, "s1 in doubt, s2 done")
-			if !r.Interrupted || r.Spent != 8*time.Second {
+			if !r.Interrupted || r.Spent != 3*time.Second+s.o.CancelGrace {
 				t.Errorf("interrupted %v after %s", r.Interrupted, r.Spent)
 			}
 			past, err := ReadJournal(s.dir, "p1")
