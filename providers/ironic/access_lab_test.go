@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
@@ -244,12 +245,24 @@ func TestOneAccessRuleIsMissingLab(t *testing.T) {
 		{missing: "PATCH /v1/nodes/*", before: func() {
 			k.change(http.MethodPatch, node, []map[string]any{{"op": "remove", "path": "/extra/enroll"}})
 		}},
-		{missing: "PUT /v1/nodes/*/maintenance", ask: func() *plan.Fault {
+		{missing: "PUT /v1/nodes/*/states/provision"},
+		{missing: "PUT /v1/nodes/*/traits/*"},
+		{missing: "PUT /v1/nodes/*/maintenance", before: func() {
+			// A step that nobody knows fails at once, without a ramdisk.
+			clean := map[string]any{"target": "clean", "clean_steps": []any{map[string]any{"interface": "bios", "step": "nosuch"}}}
+			k.change(http.MethodPut, node+"/states/provision", clean)
+			for range 300 {
+				n := k.change(http.MethodGet, node+"?fields=provision_state,reservation", nil)
+				if n["provision_state"] == "clean failed" && n["reservation"] == nil {
+					return
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			t.Fatal("cleaning did not fail")
+		}, ask: func() *plan.Fault {
 			address := l.scope.Targets[0].Address("ironic", "provision", "manage")
 			return l.client.Restore(t.Context(), l.scope, plan.Obligation{Address: address, Memo: map[string]string{"reason": "a test"}}).Fault
 		}},
-		{missing: "PUT /v1/nodes/*/states/provision"},
-		{missing: "PUT /v1/nodes/*/traits/*"},
 		{missing: "PUT /v1/nodes/*/states/raid"},
 		{missing: "DELETE /v1/nodes/*/maintenance", before: func() {
 			k.change(http.MethodPut, node+"/maintenance", map[string]any{"reason": "a test"})
