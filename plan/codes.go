@@ -152,7 +152,7 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodeDHCPRefused:          {ClassRefused, OwnerInfra, false, "The DHCP server's own check refuses its configuration.", "The evidence has the check's words. The service was not touched."},
 	CodeDHCPLockHeld:         {ClassRefused, OwnerInfra, false, "Another run holds the lock on the DHCP server.", "Wait for it to end; the message names its holder."},
 	CodeBMCUnreachable:       {ClassUnreachable, OwnerOnsite, true, "The BMC does not answer.", "Check the management cable, the switch port and the BMC's power."},
-	CodeBMCTLS:               {ClassDenied, OwnerInfra, false, "The BMC's certificate was refused.", "Install a certificate of the site's CA, or correct ca_file in the bmc block."},
+	CodeBMCTLS:               {ClassDenied, OwnerInfra, false, "The BMC's certificate was refused.", "Install a certificate of the site's CA, correct ca_file in the bmc block, or accept this one by its fingerprint (pins in its tls block)."},
 	CodeBMCCredential:        {ClassDenied, OwnerInfra, false, "The BMC refused the host's credential.", "Set the BMC's password to the vault's value, or correct the vault; a BMC that is new needs factory_credential in the bmc block. enroll does not try again by itself, so as not to lock the account."},
 	CodeBMCLocked:            {ClassDenied, OwnerInfra, false, "The BMC has locked the account.", "Wait for the lockout to end and correct the credential first."},
 	CodeBMCPasswordChange:    {ClassDenied, OwnerInfra, false, "The BMC wants its factory password changed first.", "Name the factory password in the bmc block (factory_credential), so that enroll sets one, or set the host's password on the BMC to the vault's value."},

@@ -57,6 +57,18 @@ func (w *world) refusedRun() *plan.Fault {
 	return r.Fault
 }
 
+// A refusal names the secret that the BMC was shown last, not always the stored one.
+func TestARefusalNamesTheSecretThatWasTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := wrong(t, bmctest.XCC)
+		defer w.close()
+		f := w.refusedRun()
+		if f.Evidence["secret"] != (plan.SecretRef{Item: "bmc", Field: "factory"}).String() || f.Evidence["refused before"] == "" || !strings.Contains(f.Summary, f.Evidence["secret"]) {
+			t.Errorf("%s %v", f.Summary, f.Evidence)
+		}
+	})
+}
+
 // However often it is run, with all passwords wrong, no account is locked; and once
 // all are refused nothing is tried until the family's window is over.
 func TestRefusedRunsDoNotLock(t *testing.T) {

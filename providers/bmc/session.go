@@ -134,7 +134,7 @@ func (k *conn) loggedIn() {
 
 // refuse remembers that the credential was refused.
 func (k *conn) refuse(ans *answer, list []message) *plan.Fault {
-	ref := k.client.credentials.Ref(k.device)
+	ref, first := k.own(k.using, k.password).secret, k.client.credentials.Ref(k.device)
 	switch {
 	case has(list, idsPasswordChange...):
 		k.loggedIn()
@@ -146,6 +146,9 @@ func (k *conn) refuse(ans *answer, list []message) *plan.Fault {
 		k.refused = k.refusal(plan.CodeBMCCredential, ans, "the BMC of %s at %s refused the login with %s", k.device, k.base, ref)
 	}
 	k.refused = k.refused.With("secret", ref.String())
+	if k.using != stored {
+		k.refused = k.refused.With("refused before", first.String())
+	}
 	k.login.token, k.login.session, k.login.basic = "", "", false
 	return k.refused
 }

@@ -107,7 +107,11 @@ func decideMaintenance(d plan.Decision) plan.Verdict {
 	case !u.on || d.Live.Presence == plan.Absent || clearedByManage(d):
 		return plan.Nothing()
 	case settled(d) && !d.Scope.Parameters.ClearMaintenance || d.Owner.Owned:
-		return kept(d, d.Live.Value, "the node is "+string(d.Owner.State)+" and in maintenance")
+		text := "the node is " + string(d.Owner.State) + " and in maintenance"
+		if !d.Owner.Owned {
+			text += "; --clear-maintenance clears it, when whoever set it agrees"
+		}
+		return kept(d, d.Live.Value, text)
 	}
 	s := &plan.Step{Action: plan.ActionUpdate, Reason: plan.ReasonDiffers, Because: []string{"maintenance"}, Before: d.Live.Value, After: d.Resource.Want}
 	switch {

@@ -177,6 +177,8 @@ func rules(e Explanation) []string {
 	case len(e.Checks) > 0:
 		out = append(out, "Reality is held against the record; a check that fails or is not proven stops what comes after it.")
 	case len(out) > 0:
+	case e.Live.Presence == plan.Present && !plan.Satisfies(e.Want, e.Live.Value):
+		out = append(out, "It differs, and nothing is to be done: the system is past this, or does not need it.")
 	case e.Live.Presence == plan.Present:
 		out = append(out, "What is wanted is there; whatever else the system has there does not count.")
 	default:
@@ -220,6 +222,8 @@ func (t *textWriter) verdicts(e Explanation) {
 		t.f("    · left alone\n")
 	case e.LeftOut:
 		t.f("    - left out\n")
+	case e.Live.Presence == plan.Present && !plan.Satisfies(e.Want, e.Live.Value):
+		t.f("    %s nothing to do\n", t.color(green, "="))
 	default:
 		t.f("    %s as wanted\n", t.color(green, "="))
 	}

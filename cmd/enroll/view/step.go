@@ -105,8 +105,11 @@ func (t *textWriter) observed(o plan.Observation) {
 	for _, path := range paths {
 		is, wanted := cutPair(orNone(live[path].json), orNone(want[path].json), t.room(paths))
 		text := "is " + is + ", wanted " + wanted
-		if o.Rule == string(plan.RuleUnsupported) { // nothing was seen there
+		switch _, asked := want[path]; {
+		case o.Rule == string(plan.RuleUnsupported): // nothing was seen there
 			text = "wanted " + wanted
+		case !asked:
+			text = "is " + is
 		}
 		t.f("      %-*s  %s\n", width, Clean(path), Clean(text))
 	}

@@ -76,7 +76,7 @@ func differing(before, after leaves) []string {
 		case hasAfter: // the items of a list say what there is
 			return a.order != nil || a.json == "[]" && before.has(path+"[")
 		default:
-			return b.order != nil || b.json == "[]" && after.has(path+"[")
+			return b.order != nil || b.json == "null" || b.json == "[]" && after.has(path+"[")
 		}
 	})
 }

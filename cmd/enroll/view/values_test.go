@@ -86,7 +86,7 @@ func TestDetails(t *testing.T) {
 			"      attributes.BootMode  \"Bios\" → \"Uefi\"\n",
 		},
 		"null and nothing": {
-			plan.Obj(obj{"a": plan.Null, "c": plan.Int(1)}), plan.Obj(obj{"a": plan.Int(1), "b": plan.Null}), false,
+			plan.Obj(obj{"a": plan.Null, "c": plan.Int(1), "d": plan.Null}), plan.Obj(obj{"a": plan.Int(1), "b": plan.Null}), false,
 			"      a  null → 1\n      b  null\n      c  1 → (nothing)\n",
 		},
 		"known later": {
