@@ -2,9 +2,13 @@ package main
 
 import (
 	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,5 +53,35 @@ func TestGeneratedReadmeExample(t *testing.T) {
 	}
 	if !strings.Contains(string(raw), want) {
 		t.Errorf("the README's example is not what enroll prints (make docs writes it anew):\n%s", want)
+	}
+}
+
+// The README's table has every exit code of exit.go, and no other.
+func TestTheReadmeHasEveryExitCode(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "exit.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "exit") {
+			codes = append(codes, v.Values[0].(*ast.BasicLit).Value)
+		}
+		return true
+	})
+	raw, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(raw), "| exit | meaning |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var told []string
+	for row := range strings.Lines(table) {
+		told = append(told, strings.Split(strings.TrimSpace(strings.Split(row, "|")[1]), " / ")...)
+	}
+	slices.Sort(codes)
+	slices.Sort(told)
+	if len(codes) < 10 || !slices.Equal(codes, told) {
+		t.Errorf("the README tells of %v, the program has %v", told, codes)
 	}
 }

@@ -140,6 +140,11 @@ func (p published) members(at string, node map[string]any, visit func(path strin
 // The published schema and the stream have the same members, in both directions, and
 // those that the schema calls required are there also when nothing is set.
 func TestTheSchemaHasWhatTheStreamHas(t *testing.T) {
+	for _, k := range streamKinds() {
+		if kindDocs()[k] == "" {
+			t.Errorf("the schema does not say what a line of the kind %q tells", k)
+		}
+	}
 	raw, err := StreamSchema("test")
 	if err != nil {
 		t.Fatal(err)
