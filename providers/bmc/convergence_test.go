@@ -50,6 +50,9 @@ func (w *world) visit(c *clock, s *plan.Step) *plan.Fault {
 	var memo plan.Memo
 	retries := 0
 	for range 400 {
+		if w.dead.Load() {
+			return plan.NewFault(plan.CodeInterrupted, "the process is dead")
+		}
 		if memo == nil { // the guard
 			live := w.read().Get(s.Address)
 			if live.Presence == plan.Present && plan.Satisfies(s.After, live.Value) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,9 +35,11 @@ type world struct {
 	dial       func(ctx context.Context, network, address string) (net.Conn, error) // nil: over the network
 	monitoring bmc.Monitoring
 	ipmiPort   int
-	vault      *testVault // nil: passwords are never changed
-	refusals   memory     // nil: none is remembered
-	restarts   restarting // nil: remembered in one run only
+	vault      *testVault  // nil: passwords are never changed
+	dead       atomic.Bool // nothing that the process sends arrives any more
+	refusals   memory      // nil: none is remembered
+	kinds      []plan.Kind // that are read and planned; nil: all
+	restarts   restarting  // nil: remembered in one run only
 	// passwords overrides what the vault has for a device.
 	passwords map[string]string
 }
@@ -153,11 +156,18 @@ func (w *world) connect() {
 }
 
 func (w *world) read() plan.Snapshot {
-	return w.client.Read(context.Background(), w.scope, plan.Desired(w.scope, bmc.Kinds()))
+	return w.client.Read(context.Background(), w.scope, plan.Desired(w.scope, w.planned()))
 }
 
 func (w *world) build(snap plan.Snapshot) *plan.Plan {
-	return plan.Build(plan.Input{Scope: w.scope, Kinds: bmc.Kinds(), World: snap})
+	return plan.Build(plan.Input{Scope: w.scope, Kinds: w.planned(), World: snap})
+}
+
+func (w *world) planned() []plan.Kind {
+	if w.kinds == nil {
+		return bmc.Kinds()
+	}
+	return w.kinds
 }
 
 func (w *world) live(snap plan.Snapshot, kind string) plan.Live {

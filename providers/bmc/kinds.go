@@ -209,11 +209,18 @@ func (k *conn) step(ctx context.Context, f facet, t *plan.Target, step *plan.Ste
 	if memo[memoTask] != "" {
 		r := k.followTask(ctx, memo)
 		if r.Outcome != plan.OutcomeDone || !f.more {
-			return r
+			return keepMemo(r, memo)
 		}
 		memo = without(memo, memoTask, memoPauses)
 	}
+	k.made = madeBefore(memo)
 	r := f.set(ctx, k, t, step, memo)
+	made := k.made
+	k.made = nil
+	if r.Outcome == plan.OutcomeFailed && r.Fault == repeated {
+		return unmoved(memo)
+	}
+	r = rememberMade(r, made)
 	if r.Outcome == plan.OutcomeAlready && memo != nil {
 		return plan.Done() // an earlier exchange of this step was the last of it
 	}

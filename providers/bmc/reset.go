@@ -94,6 +94,7 @@ func readReset(ctx context.Context, k *conn, _ *plan.Target, _ plan.Value) (plan
 // What a reset of a BMC remembers between two looks.
 const (
 	memoRestart = "restart" // when it was asked for
+	memoTold    = "told"    // by this step, not by an earlier run
 	memoDown    = "down"    // it was seen to be away
 	memoReady   = "ready"   // how many looks in a row found it ready
 	memoRefused = "refused" // how many logins it refused while it started
@@ -105,6 +106,7 @@ const (
 	settleTime   = 30 * time.Second // services answer for a while while they go down
 	restartPause = 15 * time.Second
 	readyLooks   = 2
+	ignoredTime  = 3 * time.Minute // a restart that has not begun by then does not come
 	// While it starts, a refused login is no proof of a wrong password. One more is
 	// tried, a minute later: two lock and block nothing.
 	refusedLogins = 1
@@ -145,6 +147,12 @@ func runReset(ctx context.Context, k *conn, t *plan.Target, step *plan.Step, mem
 	}
 	if memo[memoDown] == "" && now.Sub(memoTime(memo, memoRestart)) < settleTime {
 		return plan.Wait(restartPause/3, "the BMC was told to restart and still answers", memo)
+	}
+	if asked := memoTime(memo, memoRestart); memo[memoTold] != "" && memo[memoDown] == "" && k.outlived(asked) {
+		if now.Sub(asked) < ignoredTime {
+			return plan.Wait(restartPause, "the BMC was told to restart and still knows the session", memo)
+		}
+		return plan.Failed(plan.NewFault(plan.CodeNotApplied, "the BMC of %s was told to restart and has not: after %s it still knows the session from before", k.device, ignoredTime).With("url", k.base))
 	}
 	looks, _ := strconv.Atoi(memo[memoReady])
 	if looks++; looks < readyLooks {
@@ -195,7 +203,15 @@ func (k *conn) restart(ctx context.Context, now time.Time) plan.Result {
 	}
 	k.tree = nil // whoever answers next has to prove that it is the same machine
 	k.starting = true
-	return plan.Wait(restartPause/3, "the BMC was told to restart ("+kind+")", plan.Memo{memoRestart: now.Format(time.RFC3339Nano)})
+	return plan.Wait(restartPause/3, "the BMC was told to restart ("+kind+")", plan.Memo{memoRestart: now.Format(time.RFC3339Nano), memoTold: "yes"})
+}
+
+// outlived tells that the session is one from before a moment. None outlives a
+// restart of its BMC.
+func (k *conn) outlived(moment time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.login.token != "" && !k.login.opened.After(moment)
 }
 
 // forgive lets the next look log in again after a refusal by a BMC that starts.

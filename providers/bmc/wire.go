@@ -45,6 +45,7 @@ type conn struct {
 	looked     bool               // they were asked for
 	next       plan.Secret        // what is being set
 	mine       map[attempt]bool   // with what this process was refused
+	made       map[string]bool    // marks of the changes of the step at work; nil: none is
 	starting   bool               // this process restarted the BMC, and no login was taken since
 	monitoring plan.Secret        // of the monitoring account, once it was used
 	monitored  string             // what its login showed; "": not known

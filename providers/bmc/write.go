@@ -65,6 +65,10 @@ func (k *conn) patch(ctx context.Context, c change) (*answer, *plan.Fault) {
 	if k.family.anyMatch {
 		etag = "*"
 	}
+	mark := markOf(http.MethodPatch, path, c.body)
+	if k.made[mark] {
+		return nil, repeated
+	}
 	lifted := false
 	for attempt := 1; ; attempt++ {
 		r := request{method: http.MethodPatch, path: path, body: c.body, change: true}
@@ -96,8 +100,17 @@ func (k *conn) patch(ctx context.Context, c change) (*answer, *plan.Fault) {
 		case has(messages(ans.body), "PropertyNotWritable", "PropertyUnknown") && ans.status >= 400:
 			return ans, k.refusal(plan.CodeBMCUnsupported, ans, "the BMC of %s does not let %s be changed at %s", k.device, keysOf(c.body), cut(path, 120))
 		default:
-			return ans, k.taken(ans)
+			fault := k.taken(ans)
+			k.note(mark, fault)
+			return ans, fault
 		}
+	}
+}
+
+// note remembers a change that was accepted.
+func (k *conn) note(mark string, fault *plan.Fault) {
+	if fault == nil && k.made != nil {
+		k.made[mark] = true
 	}
 }
 
@@ -176,6 +189,10 @@ func (k *conn) ask(ctx context.Context, method, path string, body any) (*answer,
 	if method == http.MethodDelete && k.family.anyMatch {
 		r.header = map[string]string{"If-Match": "*"}
 	}
+	mark := markOf(method, r.path, body)
+	if k.made[mark] {
+		return nil, repeated
+	}
 	for lifted := false; ; lifted = true {
 		if fault := plan.Permit(ctx); fault != nil {
 			return nil, fault
@@ -185,7 +202,9 @@ func (k *conn) ask(ctx context.Context, method, path string, body any) (*answer,
 			return ans, inDoubt(fault)
 		}
 		if !lockedDown(ans) || lifted {
-			return ans, k.taken(ans)
+			fault := k.taken(ans)
+			k.note(mark, fault)
+			return ans, fault
 		}
 		if fault := k.liftLockdown(ctx, ans); fault != nil {
 			return ans, fault

@@ -435,6 +435,20 @@ func (b *BMC) Recipients() []string {
 	return out
 }
 
+// DropRecipients forgets to whom an XCC sends its log, as a person would.
+func (b *BMC) DropRecipients() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.recipients = map[string]object{}
+}
+
+// SetDHCP sets it as a person would.
+func (b *BMC) SetDHCP(on bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dhcp = on
+}
+
 // DHCP tells whether the BMC's interface asks DHCP for its address.
 func (b *BMC) DHCP() bool {
 	b.mu.Lock()
