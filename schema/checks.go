@@ -61,6 +61,16 @@ func isName(s string) error {
 	return form(nameForm, "must be a name of letters, digits, hyphens, dots and underscores")(s)
 }
 
+// isProject refuses what a script writes where it found no project: Ironic takes it,
+// and the node belongs to nobody.
+func isProject(s string) error {
+	switch strings.ToLower(s) {
+	case "none", "null", "nil", "undefined":
+		return errors.New("must be the id of a project, not a placeholder; leave the attribute out for nodes without one")
+	}
+	return isName(s)
+}
+
 func isIdentifier(s string) error {
 	return form(identifierForm, "must be a name of letters, digits and underscores that does not begin with a digit")(s)
 }

@@ -30,6 +30,7 @@ func TestChecks(t *testing.T) {
 		{"variable name", isVariableName, []string{"VAULT_TOKEN", "_x1"}, []string{"1X", "A-B", "A B", "A=B"}},
 		{"unit", isUnit, []string{"dnsmasq", "dnsmasq@bmc.service"}, []string{"dnsmasq; reboot", "a b", "$x"}},
 		{"user", isUnixUser, []string{"enroll", "_x"}, []string{"Root", "a b", "-x", "x;y"}},
+		{"project", isProject, []string{"2f3c0a7be61d4e4d8a57e1a0f0b9c111", "proj-enrol"}, []string{"", "None", "null"}},
 		{"trait", isTrait, []string{"HW_ARCH_X86_64", "CUSTOM_GPU"}, []string{"custom", "A-B"}},
 		{"suffix", isHostSuffix, []string{"-bmc", "x"}, []string{"_bmc", "-", ".x", "-BMC"}},
 		{"item", func(s string) error { return isSecretName(s, true) }, []string{"bmc-gpu-001", "bmc/gpu-001", "with blank"}, []string{" x", "x ", "/x", "x/", "a//b", "a/../b", "a\nb", "."}},

@@ -20,7 +20,7 @@ func ironicBlock() *block {
 				doc: "The address of a standalone Ironic without Keystone.", effect: "how Ironic is reached"},
 			{name: "device_classes", typ: textListType, required: true, check: isName, example: `["COMPUTE_GPU"]`, since: version01,
 				doc: "Labels of `device_class` blocks. A class belongs to one Ironic.", effect: "which devices become nodes here"},
-			{name: "enrol_project", typ: textType, check: isName, fallbackDoc: "none: owner and lessee stay empty", example: `"2f3c0a7be61d4e4d8a57e1a0f0b9c111"`, since: version01,
+			{name: "enrol_project", typ: textType, check: isProject, fallbackDoc: "none: owner and lessee stay empty", example: `"2f3c0a7be61d4e4d8a57e1a0f0b9c111"`, since: version01,
 				doc: "The id of the project that owns and leases new nodes.", effect: "ironic.node when it is created"},
 			{name: "scheduler_trait", typ: textType, check: isTrait, fallbackDoc: "none", example: `"HW_ARCH_X86_64"`, since: version01,
 				doc: "The trait by which Nova's scheduler finds the nodes.", effect: "ironic.trait"},

@@ -225,8 +225,8 @@ func TestOneAccessRuleIsMissingLab(t *testing.T) {
 		{missing: "GET /v1/nodes/*"},
 		{missing: "GET /v1/nodes"},
 		{missing: "GET /v1/ports"},
-		{missing: "POST /v1/nodes"},
 		{missing: "GET /v1/portgroups"},
+		{missing: "POST /v1/nodes"},
 		{missing: "POST /v1/portgroups"},
 		{missing: "POST /v1/ports"},
 		{missing: "PATCH /v1/ports/*", before: func() {

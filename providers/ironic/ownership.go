@@ -66,13 +66,16 @@ func (c *Client) underOtherNames(ctx context.Context, sc *plan.Scope, ironic str
 	out := map[string]*plan.Fault{}
 	for _, t := range nameless {
 		if nic, p := v.taken(t); p != nil {
-			v.nameHolder(ctx, s, p)
+			v.nameHolder(ctx, s, p.NodeUUID)
 			out[t.Name()] = v.conflict(t, nic, p)
 		}
 	}
 	return out, nil
 }
 
+// own reads who holds a node. An allocation needs no look of its own: Ironic writes
+// its uuid into instance_uuid, and takes it out with it (shown in the lab). Lists
+// refuse the field allocation_uuid.
 func own(n *node) plan.Ownership {
 	name := n.Name
 	if name == "" {

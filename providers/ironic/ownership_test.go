@@ -1,6 +1,7 @@
 package ironic_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -193,6 +194,63 @@ func TestBMCOnAnotherNode(t *testing.T) {
 			for _, s := range p.Steps {
 				if s.Address.Device == "gpu-001" && s.Blocked == nil {
 					t.Errorf("%s, %d devices: %s would run", name, devices, s.Address)
+				}
+			}
+		}
+	}
+}
+
+// Each device is looked for, and made, in the Ironic that manages its class; one
+// that is down takes its own devices along and no others.
+func TestIronicsOfOneSite(t *testing.T) {
+	l := newLab(t, 2)
+	other := ironictest.New(ironictest.Options{Now: l.clock.Now})
+	t.Cleanup(other.Close)
+	site := l.scope.Site
+	site.Ironics = append(site.Ironics, other.Settings("storage", "STORAGE"))
+	l.scope.Targets[0].Ironic, l.scope.Targets[1].Ironic = &site.Ironics[0], &site.Ironics[1]
+	l.client = l.connect()
+	for _, s := range l.plan().Steps {
+		if s.Address.Kind == "node" {
+			if f := l.step(s); f != nil {
+				t.Fatal(f)
+			}
+		}
+	}
+	for name, sim := range map[string]*ironictest.Server{"gpu-001": l.sim, "gpu-002": other} {
+		if nodes := sim.Nodes(); len(nodes) != 1 || nodes[0].Name != name {
+			t.Errorf("%s: %+v", name, nodes)
+		}
+	}
+	other.Close()
+	owners := l.client.Ownership(t.Context(), l.scope)
+	if o := owners["gpu-001"]; o.Unknown != nil || o.State != plan.StateEnroll {
+		t.Errorf("%+v", o)
+	}
+	if o := owners["gpu-002"]; o.Unknown == nil || o.Unknown.Code != plan.CodeIronicUnreachable || !strings.Contains(o.Unknown.Evidence["ironic"], "storage") {
+		t.Errorf("%+v", o)
+	}
+}
+
+// The MAC address of a bond that is another node's portgroup is a fault with that
+// node's name, before anything is made.
+func TestMACOnAnotherPortgroup(t *testing.T) {
+	for _, devices := range []int{1, 2} {
+		for _, fresh := range []bool{true, false} {
+			l := newLab(t, devices, func(target *plan.Target) { target.Intent.Ironic.Bond = &plan.Bond{Mode: "802.3ad"} })
+			if !fresh {
+				l.node(plan.StateEnroll, func(n *ironictest.Node) { n.Ports, n.Portgroups = nil, nil })
+			}
+			mac := l.scope.Targets[0].Intent.Frontend[0].MAC.String()
+			l.sim.AddNode(ironictest.Node{Name: "old-name", Portgroups: []ironictest.Portgroup{{Name: "bond", MAC: mac, Mode: "802.3ad"}}})
+			p := l.plan()
+			want := "MAC address " + mac + " of the bond of gpu-001 is already that of a portgroup of node old-name in Ironic"
+			if errs := p.Errors(); len(errs) != 1 || errs[0].Fault.Code != plan.CodeIronicConflict || errs[0].Fault.Summary != want {
+				t.Errorf("%d devices, fresh %v: %v", devices, fresh, p.Diagnostics)
+			}
+			for _, s := range p.Steps {
+				if s.Address.Device == "gpu-001" && s.Blocked == nil {
+					t.Errorf("%s would run", s.Address)
 				}
 			}
 		}

@@ -117,6 +117,9 @@ func (c *Client) look(ctx context.Context, s *service, sc *plan.Scope, resources
 		return nil, f
 	}
 	v := newView(found)
+	for _, n := range all {
+		v.names[n.UUID] = n.Name
+	}
 	v.current = func(device string) (string, *plan.Fault) {
 		_, password, err := c.credentials.Credential(ctx, device)
 		return password.Version, plan.AsFault(err)
@@ -229,41 +232,79 @@ func (v *view) readPorts(ctx context.Context, s *service, sc *plan.Scope, device
 	for _, nic := range frontend(sc.Target(devices[0])) {
 		if v.ports[nic.MAC.String()] == nil && v.portFault == nil {
 			keep(s.ports(ctx, "address="+url.QueryEscape(nic.MAC.String())))
-			v.nameHolder(ctx, s, v.ports[nic.MAC.String()])
+			if p := v.ports[nic.MAC.String()]; p != nil {
+				v.nameHolder(ctx, s, p.NodeUUID)
+			}
 		}
 	}
 }
 
-// nameHolder learns the name of the node that a port belongs to, so that a
-// conflict can be reported in words. It is only asked for a port that should
-// not be there.
-func (v *view) nameHolder(ctx context.Context, s *service, p *port) {
-	if p == nil || v.names[p.NodeUUID] != "" {
+// nameHolder learns the name of a node that has what should not be there, so that
+// a conflict can be reported in words. It is asked for nothing else.
+func (v *view) nameHolder(ctx context.Context, s *service, uuid string) {
+	if uuid == "" || v.names[uuid] != "" {
 		return
 	}
-	if n, f := s.node(ctx, p.NodeUUID); f == nil && n != nil {
-		v.names[p.NodeUUID] = n.Name
+	if n, f := s.node(ctx, uuid); f == nil && n != nil {
+		v.names[uuid] = n.Name
 	}
 }
 
-// readPortgroups reads portgroups only when a device of the read is bonded.
+// readPortgroups reads portgroups only when a device of the read is bonded: all of
+// the Ironic, or those of one device's node and, when it has none, whoever has the
+// MAC address of its bond.
 func (v *view) readPortgroups(ctx context.Context, s *service, sc *plan.Scope, devices []string) {
-	needed := false
-	for _, device := range devices {
-		needed = needed || (sc.Target(device).Intent.Ironic.Bond != nil && v.nodes[device] != nil)
-	}
-	if !needed {
+	if !slices.ContainsFunc(devices, func(d string) bool { return sc.Target(d).Intent.Ironic.Bond != nil }) {
 		return
 	}
-	filter := ""
-	if len(devices) == 1 {
-		filter = "node=" + url.QueryEscape(v.nodes[devices[0]].UUID)
+	keep := func(groups []*portgroup, f *plan.Fault) {
+		v.groupFault = f
+		for _, g := range groups {
+			v.groups[g.NodeUUID] = append(v.groups[g.NodeUUID], g)
+		}
 	}
-	groups, f := s.portgroups(ctx, filter)
-	v.groupFault = f
-	for _, g := range groups {
-		v.groups[g.NodeUUID] = append(v.groups[g.NodeUUID], g)
+	if len(devices) != 1 {
+		keep(s.portgroups(ctx, ""))
+		return
 	}
+	n := v.nodes[devices[0]]
+	if n != nil {
+		keep(s.portgroups(ctx, "node="+url.QueryEscape(n.UUID)))
+	}
+	nic, ok := sc.Target(devices[0]).Intent.ProvisioningNIC()
+	if !ok || v.groupFault != nil || n != nil && len(v.groups[n.UUID]) > 0 {
+		return
+	}
+	keep(s.portgroups(ctx, "address="+url.QueryEscape(nic.MAC.String())))
+	if g := v.bondOf(nic.MAC.String()); g != nil {
+		v.nameHolder(ctx, s, g.NodeUUID)
+	}
+}
+
+// bondOf finds the portgroup that has a MAC address; nil when none has.
+func (v *view) bondOf(mac string) *portgroup {
+	for _, groups := range v.groups {
+		for _, g := range groups {
+			if strings.EqualFold(g.Address, mac) {
+				return g
+			}
+		}
+	}
+	return nil
+}
+
+func (v *view) livePortgroup(t *plan.Target, n *node, mac string) plan.Live {
+	switch {
+	case v.groupFault != nil:
+		return plan.LiveFault(presence(v.groupFault), v.groupFault)
+	case n != nil && len(v.groups[n.UUID]) > 0:
+		return plan.LiveValue(livePortgroup(v.groups[n.UUID][0]))
+	}
+	if g := v.bondOf(mac); g != nil {
+		return plan.LiveFault(plan.Unreadable, plan.NewFault(plan.CodeIronicConflict, "MAC address %s of the bond of %s is already that of a portgroup of %s in Ironic", mac, t.Name(), v.holder(g.NodeUUID)).
+			With("portgroup", g.UUID).With("node", g.NodeUUID).With("netbox", t.Intent.URL))
+	}
+	return plan.LiveAbsent()
 }
 
 func (v *view) readInventories(ctx context.Context, s *service, devices []string, wanted map[string]bool) {
@@ -307,19 +348,13 @@ func (v *view) live(t *plan.Target, r plan.Resource) plan.Live {
 		return v.liveNode(t, n)
 	case kindPort:
 		return v.livePort(t, n, r.Address.Key)
+	case kindPortgroup:
+		return v.livePortgroup(t, n, plan.Text(r.Want, "address"))
 	}
 	if n == nil {
 		return plan.LiveAbsent()
 	}
 	switch r.Address.Kind {
-	case kindPortgroup:
-		if v.groupFault != nil {
-			return plan.LiveFault(presence(v.groupFault), v.groupFault)
-		}
-		if len(v.groups[n.UUID]) == 0 {
-			return plan.LiveAbsent()
-		}
-		return plan.LiveValue(livePortgroup(v.groups[n.UUID][0]))
 	case kindPower:
 		return plan.LiveValue(powerValue(n.PowerState))
 	case kindMaintenance:
@@ -413,12 +448,16 @@ func (v *view) taken(t *plan.Target) (plan.FrontendNIC, *port) {
 }
 
 func (v *view) conflict(t *plan.Target, nic plan.FrontendNIC, p *port) *plan.Fault {
-	holder := "node " + p.NodeUUID
-	if name := v.names[p.NodeUUID]; name != "" {
-		holder = "node " + name
-	}
-	return plan.NewFault(plan.CodeIronicConflict, "MAC address %s of %s (%s) is already a port of %s in Ironic", nic.MAC, nic.Name, t.Name(), holder).
+	return plan.NewFault(plan.CodeIronicConflict, "MAC address %s of %s (%s) is already a port of %s in Ironic", nic.MAC, nic.Name, t.Name(), v.holder(p.NodeUUID)).
 		With("port", p.UUID).With("node", p.NodeUUID).With("netbox", nic.URL)
+}
+
+// holder names a node for people.
+func (v *view) holder(uuid string) string {
+	if name := v.names[uuid]; name != "" {
+		return "node " + name
+	}
+	return "node " + uuid
 }
 
 func (v *view) livePort(t *plan.Target, n *node, key string) plan.Live {

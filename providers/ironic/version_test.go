@@ -14,7 +14,6 @@ import (
 
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/exchange"
-	"github.com/enroll-dev/enroll/providers/ironic/ironictest"
 )
 
 // An Ironic that is older than what is asked for first is asked again at the newest
@@ -87,7 +86,7 @@ func TestHistoryNeedsItsVersion(t *testing.T) {
 // that field is empty: nobody knows who owns it, and nothing is done.
 func TestAnAbsentFieldIsUnknown(t *testing.T) {
 	l := newLab(t, 1)
-	l.node(plan.StateManageable, func(*ironictest.Node) {})
+	l.node(plan.StateManageable, nil)
 	behind, err := url.Parse(l.sim.URL)
 	if err != nil {
 		t.Fatal(err)

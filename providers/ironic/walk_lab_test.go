@@ -269,6 +269,63 @@ func TestPortOfAnotherNodeLab(t *testing.T) {
 	}
 }
 
+// The same for the MAC address of the bond, which is another node's portgroup.
+func TestPortgroupOfAnotherNodeLab(t *testing.T) {
+	l, _, _ := realLab(t, "fake-hardware")
+	mac := l.scope.Targets[0].Intent.Frontend[0].MAC.String()
+	rival := "conf-rival-" + strings.ReplaceAll(mac, ":", "")
+	_, n := l.other(http.MethodPost, "/v1/nodes", map[string]any{"name": rival, "driver": "fake-hardware"})
+	t.Cleanup(func() { l.other(http.MethodDelete, "/v1/nodes/"+rival, nil) })
+	if status, answer := l.other(http.MethodPost, "/v1/portgroups", map[string]any{"node_uuid": n["uuid"], "address": mac}); status != http.StatusCreated {
+		t.Fatalf("%d %v", status, answer)
+	}
+	p := l.plan()
+	if errs := p.Errors(); p.HasWork() || len(errs) != 1 || errs[0].Fault.Code != plan.CodeIronicConflict || !strings.Contains(errs[0].Fault.Summary, "a portgroup of node "+rival) {
+		t.Errorf("%v, work %v", p.Diagnostics, shown(p))
+	}
+}
+
+// An allocation claims an available node: Ironic shows it as the instance, the node
+// is owned from then on, and a difference is no work.
+func TestAllocationLab(t *testing.T) {
+	l, _, _ := realLab(t, "fake-hardware")
+	l.scope.Parameters.SkipInspection = true
+	if f, _ := l.walk(l.plan()); f != nil {
+		t.Fatal(f)
+	}
+	_, made := l.other(http.MethodPost, "/v1/allocations", map[string]any{"resource_class": l.scope.Targets[0].Intent.Ironic.ResourceClass, "candidate_nodes": []any{l.see()["uuid"]}})
+	allocation, _ := made["uuid"].(string)
+	if allocation == "" {
+		t.Fatal(made)
+	}
+	t.Cleanup(func() { l.other(http.MethodDelete, "/v1/allocations/"+allocation, nil) })
+	for range 100 {
+		if _, made = l.other(http.MethodGet, "/v1/allocations/"+allocation, nil); made["state"] != "allocating" {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	n := l.see()
+	if made["state"] != "active" || n["instance_uuid"] != allocation || n["allocation_uuid"] != allocation {
+		t.Fatalf("the allocation is %v, the node's %v", made, n["allocation_uuid"])
+	}
+	if o := l.client.Ownership(t.Context(), l.scope)[l.name()]; !o.Owned || !strings.Contains(o.Reason, allocation) {
+		t.Errorf("%+v", o)
+	}
+	l.other(http.MethodPut, "/v1/nodes/"+l.name()+"/states/power", map[string]any{"target": "power off"})
+	l.until(plan.StateAvailable)
+	if p := l.plan(); p.HasWork() {
+		t.Errorf("%v", shown(p))
+	}
+	// Who clears the instance clears the allocation too.
+	if status, answer := l.other(http.MethodPatch, "/v1/nodes/"+l.name(), []map[string]any{{"op": "remove", "path": "/instance_uuid"}}); status != http.StatusOK {
+		t.Errorf("%d %v", status, answer)
+	}
+	if n := l.see(); n["allocation_uuid"] != nil || n["instance_uuid"] != nil {
+		t.Errorf("allocation %v, instance %v", n["allocation_uuid"], n["instance_uuid"])
+	}
+}
+
 // The inventory is what a ramdisk with planted faults posts: each of them is a
 // verdict of its own, all are reported, and nothing is cleaned.
 func TestPlantedFaultsLab(t *testing.T) {

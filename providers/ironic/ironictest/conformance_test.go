@@ -56,6 +56,7 @@ func exchanges() []exchange {
 		{name: "unknown path", path: "/v1/nosuch", status: 404},
 		{name: "unknown node", path: "/v1/nodes/conf-nobody", status: 404, words: "Node conf-nobody could not be found."},
 		{name: "unknown filter", path: "/v1/nodes?name=a", status: 400, words: "Unexpected arguments: name"},
+		{name: "the allocation in a list", path: "/v1/nodes?fields=uuid,allocation_uuid", status: 500, words: "type object 'Node' has no attribute 'allocation_uuid'"},
 		{name: "limit zero", path: "/v1/nodes?limit=0", status: 400, words: "Limit must be positive"},
 		{name: "detail and fields", path: "/v1/nodes?detail=True&fields=uuid", status: 400, words: "Can not specify ?detail=True and fields in the same request."},
 

@@ -111,6 +111,9 @@ func (r *request) listNodes() answer {
 	if refused != nil {
 		return *refused
 	}
+	if slices.Contains(fields, "allocation_uuid") { // of one node it can be asked for
+		return fault(http.StatusInternalServerError, "type object 'Node' has no attribute 'allocation_uuid'")
+	}
 	if fields == nil && !r.detailed() {
 		fields = nodeSummary()
 	}
