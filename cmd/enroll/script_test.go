@@ -34,6 +34,7 @@ func TestScripts(t *testing.T) {
 			"lab":      labUp,
 			"status":   exitStatusIs,
 			"requests": countRequests,
+			"killed":   killedAtRequest,
 		},
 	})
 }

@@ -1,6 +1,9 @@
 package lab
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/enroll-dev/enroll/providers/bmc/bmctest"
@@ -43,6 +46,28 @@ func (l *Lab) driftOf(h Host) {
 func (l *Lab) retire() error {
 	l.DHCP.PutFile("gpu-900-bmc", "# managed by enroll: device 9900 gpu-900\n02:00:5e:09:00:00,198.18.250.9,gpu-900-bmc\n", 0o644)
 	return nil
+}
+
+// FactoryPassword is what all BMCs have that come from the factory.
+const FactoryPassword = "Factory-2-Password"
+
+// deliver is machines whose BMCs nobody has given a password.
+func (l *Lab) deliver() error {
+	for _, b := range l.bmcs {
+		b.Change(func(m *bmctest.Machine) { m.Password = FactoryPassword })
+	}
+	l.Vault.Put("bmc-factory", map[string]string{"password": FactoryPassword})
+	const credential = "    credential  = secret(\"bmc-${device.name}\", \"password\")\n"
+	file := filepath.Join(l.dir, "site", "site.hcl")
+	raw, err := os.ReadFile(file) //nolint:gosec // the lab's own
+	if err != nil {
+		return err
+	}
+	before, after, found := strings.Cut(string(raw), credential)
+	if !found {
+		return errors.New("the lab's site names no credential")
+	}
+	return os.WriteFile(file, []byte(before+credential+"    factory_credential = secret(\"bmc-factory\", \"password\")\n"+after), 0o600) //nolint:gosec // the lab's own
 }
 
 // spoil is what goes wrong in a rack.

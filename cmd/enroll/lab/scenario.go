@@ -20,6 +20,7 @@ func Scenarios() []Scenario {
 	nothing := func(*Lab) error { return nil }
 	return []Scenario{
 		{"fresh", "racked and recorded in NetBox, nothing else: DHCP, BMCs and Ironic know nothing of them", nil, nothing},
+		{"delivered", "fresh, and the BMCs still have the password of the factory, which the site's files name", nil, (*Lab).deliver},
 		{"halfway", "brought as far as manageable, as after a run that was narrowed or interrupted: not inspected, not cleaned", manageable, nothing},
 		{"clean", "enrolled: every device is available and as recorded", all, nothing},
 		{"owned", "enrolled; then Nova put an instance on gpu-001, and its BMC's settings were changed by hand", all, (*Lab).own},

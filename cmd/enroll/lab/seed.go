@@ -94,7 +94,7 @@ func (h Host) record(bmcURL string) netboxtest.Device {
 // Secrets are all secret values of the lab, for tests that look for them where
 // they must not be. A key counts by its lines.
 func (l *Lab) Secrets() []string {
-	out := []string{l.NetBox.Token, l.Vault.Token}
+	out := []string{l.NetBox.Token, l.Vault.Token, FactoryPassword}
 	for _, h := range l.Hosts {
 		out = append(out, h.Password)
 	}
