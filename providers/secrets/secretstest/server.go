@@ -113,6 +113,18 @@ func (s *Server) Put(item string, fields map[string]string) {
 	s.write(item, values)
 }
 
+// Field reads a field of the newest version of an item; "" where there is none.
+func (s *Server) Field(item, field string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.items[item]
+	if len(list) == 0 || !list[len(list)-1].deleted.IsZero() {
+		return ""
+	}
+	text, _ := list[len(list)-1].fields[field].(string)
+	return text
+}
+
 // Seal makes the vault answer nothing until Unseal.
 func (s *Server) Seal() { s.setSealed(true) }
 
