@@ -176,7 +176,7 @@ var codeTable = map[Code]CodeInfo{ //nolint:gochecknoglobals // the one table of
 	CodeLinkDown:             {ClassVerification, OwnerOnsite, false, "No frontend link came up while the host booted the ramdisk.", "Check switch, cabling and optics of the NICs that the evidence names, then apply again."},
 	CodeLinkUnreadable:       {ClassRefused, OwnerInfra, true, "The BMC could not be asked for the links of the frontend NICs while the host booted the ramdisk.", "See the BMC's fault in the evidence; enroll plan DEVICE --target 'kind:check.link' asks it again."},
 	CodeNodeOwned:            {ClassOwned, OwnerOpenStack, false, "Nova or a deployment holds the node; enroll does not touch it.", "Release the node first if it is really meant to be enrolled again."},
-	CodeInspectionMismatch:   {ClassVerification, OwnerOnsite, false, "What the hardware reports is not what NetBox records.", "Correct the cabling, the hardware or NetBox; then plan again."},
+	CodeInspectionMismatch:   {ClassVerification, OwnerOnsite, false, "What the hardware reports is not what NetBox records.", "Correct the cabling, the hardware or NetBox; enroll verify says which cables to move. Then plan again."},
 	CodePlanStale:            {ClassStale, OwnerInfra, false, "The world moved since the plan was made.", "Make a new plan and review it."},
 	CodePlanExpired:          {ClassStale, OwnerInfra, false, "The plan is older than its life.", "Make a new plan and review it."},
 	CodePlanApplied:          {ClassStale, OwnerInfra, false, "This plan was applied before; a plan is applied once.", "Make a new plan."},

@@ -14,20 +14,22 @@ import (
 // what is under way, what failed, what was left open.
 func Status(w io.Writer, p apply.Past, open []plan.Obligation, now time.Time, color bool) error {
 	t := &textWriter{o: TextOptions{Color: color}}
-	done, failed, notRun := 0, 0, 0
+	done, failed, notRun, blocked := 0, 0, 0, 0
 	for _, s := range p.Steps {
 		switch s.State {
 		case plan.StepDone, plan.StepAlready:
 			done++
 		case plan.StepFailed, plan.StepInDoubt:
 			failed++
-		case plan.StepNotRun, plan.StepSkipped, plan.StepBlocked:
+		case plan.StepNotRun, plan.StepSkipped:
 			notRun++
+		case plan.StepBlocked:
+			blocked++
 		case plan.StepLeft: // has a line of its own, like what is under way
 		}
 	}
 	t.f("Plan %s of site %s: %s\n", Clean(p.PlanID), Clean(p.Site), t.life(p, now))
-	t.f("%d of %d steps done, %d failed, %d not run; begun %s ago, last heard of %s ago\n", done, max(p.Total, len(p.Steps)), failed, notRun, ago(now, p.Began), ago(now, p.Last))
+	t.f("%d of %d steps done, %d failed, %d not run, %d blocked; begun %s ago, last heard of %s ago\n", done, max(p.Total, len(p.Steps)), failed, notRun, blocked, ago(now, p.Began), ago(now, p.Last))
 	width := 0
 	for _, s := range p.Steps {
 		if shown(s) {

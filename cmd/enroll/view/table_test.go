@@ -97,7 +97,7 @@ func TestStatusCounts(t *testing.T) {
 	if err := Status(&b, past, nil, now, false); err != nil {
 		t.Fatal(err)
 	}
-	if want := "\n2 of 9 steps done, 2 failed, 3 not run; begun 0s ago, last heard of 0s ago\n"; !strings.Contains(b.String(), want) {
+	if want := "\n2 of 9 steps done, 2 failed, 2 not run, 1 blocked; begun 0s ago, last heard of 0s ago\n"; !strings.Contains(b.String(), want) {
 		t.Errorf("no %q in\n%s", want, b.String())
 	}
 }
