@@ -126,7 +126,7 @@ func TestAnOutputThatIsClosed(t *testing.T) {
 		if format == "text" {
 			plan = bytes.Count(full.Bytes()[:bytes.Index(full.Bytes(), []byte("Approved by"))], []byte{'\n'})
 		}
-		for line := range sweep.Points(t, all, 11) {
+		for line := range sweep.Points(t, all, 29) {
 			e := newEstate(t, 1, families()[3])
 			code := e.into(&deaf{lines: line}, "apply", "--auto-approve", "--format", format, "gpu-001")
 			if code == exitDone {
