@@ -185,7 +185,7 @@ type watcher struct {
 
 func (w *watcher) Write(b []byte) (int, error) {
 	n, err := w.Buffer.Write(b)
-	if strings.Contains(w.Buffer.String(), w.text) {
+	if strings.Contains(w.String(), w.text) {
 		w.once.Do(func() { close(w.seen) })
 	}
 	return n, err

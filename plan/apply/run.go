@@ -555,7 +555,7 @@ func (r *run) arrive(j *job) {
 // wanting says why what needs a job is skipped: the step that failed, not the ones
 // between that were skipped for it themselves.
 func (r *run) wanting(bad *job) string {
-	switch bad.report.State {
+	switch bad.report.State { //nolint:exhaustive // the others are told as they are
 	case plan.StepSkipped:
 		return bad.report.Text
 	case plan.StepFailed:
