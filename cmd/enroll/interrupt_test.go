@@ -47,11 +47,11 @@ func TestASecondSignalWhileAnExchangeHangs(t *testing.T) {
 			t.Parallel()
 			l, dir := hung(t)
 			signals := make(chan os.Signal, 2)
-			armed, sent := false, sync.Once{}
+			var sent sync.Once
 			l.Recorder.Before(func(r exchange.Record) {
 				locks, err := apply.ListLocks(filepath.Join(dir, "state", "enroll", "locks"))
-				armed = armed || err == nil && len(locks) > 0 // the run has begun
-				if armed && r.System == stall.System && r.Method == stall.Method && strings.HasPrefix(r.Path, stall.Path) && (stall.Device == "" || stall.Device == r.Device) {
+				begun := err == nil && len(locks) > 0
+				if begun && r.System == stall.System && r.Method == stall.Method && strings.HasPrefix(r.Path, stall.Path) && (stall.Device == "" || stall.Device == r.Device) {
 					sent.Do(func() {
 						l.Recorder.Inject(&exchange.Fault{Kind: exchange.Stall, At: r.Seq})
 						signals <- os.Interrupt
