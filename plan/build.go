@@ -143,7 +143,7 @@ func (b *builder) start() {
 		d := &deviceState{target: t, owner: owner, head: &DevicePlan{
 			Name: i.Name, URL: i.URL, Class: i.Class, Rack: i.Rack,
 			Vendor:      strings.TrimSpace(i.Manufacturer + " " + i.Model),
-			IronicState: owner.State, Owned: owner.Owned, OwnedReason: owner.Reason, Maintenance: owner.Maintenance,
+			IronicState: owner.State, IronicNode: owner.NodeUUID, Owned: owner.Owned, OwnedReason: owner.Reason, Maintenance: owner.Maintenance,
 		}}
 		b.devices[i.Name] = d
 		b.names = append(b.names, i.Name)

@@ -97,6 +97,7 @@ type DevicePlan struct {
 	Rack        string         `json:"rack,omitempty"`
 	Vendor      string         `json:"vendor"` // manufacturer and model, from NetBox
 	IronicState ProvisionState `json:"ironic_state"`
+	IronicNode  string         `json:"ironic_node,omitempty"` // UUID: apply writes nothing for a device whose name another node has by then
 	Owned       bool           `json:"owned"`
 	OwnedReason string         `json:"owned_reason,omitempty"`
 	Maintenance bool           `json:"maintenance,omitempty"` // Ironic's flag

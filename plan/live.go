@@ -52,6 +52,7 @@ func (s Snapshot) Merge(other Snapshot) {
 // (design section 7).
 type Ownership struct {
 	Node         string // the node's name or UUID, "" when there is no node
+	NodeUUID     string // names move between nodes; "" when there is no node
 	State        ProvisionState
 	InstanceUUID string
 	Maintenance  bool

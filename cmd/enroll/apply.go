@@ -402,7 +402,7 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 	stop, end := a.interrupts.applying(func() { progress.Now(a.sys.now()) })
 	defer end()
 	past := journal.Past()
-	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, ContentHash: p.ContentHash, Begun: past.Begun, Done: past.Done, Ledgers: past.Ledgers, Held: held, Owed: owed, HadNode: hadNode(p)}, apply.Deps{
+	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, ContentHash: p.ContentHash, Begun: past.Begun, Done: past.Done, Ledgers: past.Ledgers, Held: held, Owed: owed, HadNode: hadNode(p), Nodes: nodesOf(p)}, apply.Deps{
 		Reader: s.router, Runner: s.router, Owner: s.router, Restorer: s.router, Locked: locks.Lost,
 		Clock: a.sys.clock, Journal: journal, Events: func(e plan.Event) { progress.Event(e); out.event(e) }, Stop: stop,
 	}, s.options(f))
@@ -447,6 +447,15 @@ func hadNode(p *plan.Plan) map[string]bool {
 	out := map[string]bool{}
 	for _, d := range p.Devices {
 		out[d.Name] = d.IronicState != ""
+	}
+	return out
+}
+
+// nodesOf are the UUIDs of the nodes that the devices had when the plan was made.
+func nodesOf(p *plan.Plan) map[string]string {
+	out := map[string]string{}
+	for _, d := range p.Devices {
+		out[d.Name] = d.IronicNode
 	}
 	return out
 }

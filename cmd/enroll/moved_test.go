@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/enroll-dev/enroll/cmd/enroll/lab"
+	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/providers/exchange"
+	"github.com/enroll-dev/enroll/providers/ironic/ironictest"
 	"github.com/enroll-dev/enroll/providers/netbox/netboxtest"
 )
 
@@ -67,6 +69,13 @@ func TestANodeThatWasDeletedIsNotTouched(t *testing.T) {
 	l, dir, file := drifted(t)
 	l.Ironic.Remove("gpu-001")
 	refused(t, l, dir, file, exitStale, "PLAN_STALE", "Ironic has no node gpu-001 any more")
+}
+
+func TestAnotherNodeOfThatNameIsNotTouched(t *testing.T) {
+	l, dir, file := drifted(t)
+	l.Ironic.Set("gpu-001", "name", "renamed")
+	l.Ironic.AddNode(ironictest.Node{Name: "gpu-001", State: plan.StateAvailable})
+	refused(t, l, dir, file, exitStale, "PLAN_STALE", "has moved to another node of Ironic")
 }
 
 func TestAClaimedNodeIsNotTouched(t *testing.T) {

@@ -66,6 +66,7 @@ var passing = []struct {
 	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "sha256:0000"},
 	{regexp.MustCompile(`(?s)"statistics": \{.*?\}`), `"statistics": {}`}, // held by TestRequestBudget
 	{regexp.MustCompile(`"plan_id": "[0-9a-f]{12}"`), `"plan_id": "000000000000"`},
+	{regexp.MustCompile(`"ironic_node": "[0-9a-f-]{36}"`), `"ironic_node": "00000000-0000-4000-8000-000000000000"`},
 	{regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "2026-12-01T10:00:00Z"},
 	{regexp.MustCompile(`valid until 20\d\d-\d\d-\d\d \d\d:\d\d UTC`), "valid until 2026-12-01 10:00 UTC"},
 }

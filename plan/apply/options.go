@@ -34,6 +34,9 @@ type Input struct {
 	// whose node is gone has been renamed, or deleted: it is no longer known whose
 	// the machine is.
 	HadNode map[string]bool
+	// Nodes are the UUIDs of those nodes, as far as the plan has them. A device whose
+	// name another node has by then gets no write.
+	Nodes map[string]string
 }
 
 // The parts of the providers' contract that a run needs. They stand here, as

@@ -107,7 +107,7 @@ type result struct {
 
 func newRun(in Input, deps Deps, o Options) (*run, error) {
 	r := &run{
-		visitor: visitor{deps: deps, options: o, scope: in.Scope, hadNode: in.HadNode}, in: in,
+		visitor: visitor{deps: deps, options: o, scope: in.Scope, hadNode: in.HadNode, nodes: in.Nodes}, in: in,
 		byID: map[string]*job{}, inFlight: map[string]bool{}, stopped: map[string]*plan.Fault{},
 		lanes: newLanes(o), rests: queue{less: byDue}, parked: map[string][]*job{},
 		slots: slots{most: o.Devices, now: o.Devices}, places: newPlaces(o),

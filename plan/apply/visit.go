@@ -26,6 +26,7 @@ type visitor struct {
 	options Options
 	scope   *plan.Scope
 	hadNode map[string]bool
+	nodes   map[string]string // UUIDs
 }
 
 // visit is what one visit starts from.
@@ -127,6 +128,9 @@ func (v *visitor) mayWrite(ctx context.Context, s *plan.Step) *plan.Fault {
 		case o.Node == "" && v.hadNode[n]:
 			f = plan.NewFault(plan.CodePlanStale, "Ironic has no node %s any more; %s was not written", n, s.Address.Local()).
 				WithHint("See whether the node was renamed or deleted, and make a new plan.")
+		case o.NodeUUID != "" && v.nodes[n] != "" && o.NodeUUID != v.nodes[n]:
+			f = plan.NewFault(plan.CodePlanStale, "the name %s has moved to another node of Ironic since the plan was made; %s was not written", n, s.Address.Local()).With("node", o.NodeUUID).With("planned", v.nodes[n]).
+				WithHint("See which node is the machine's and who renamed them, and make a new plan.")
 		case o.Owned && !s.OnOwned:
 			f = plan.NewFault(plan.CodeNodeOwned, "%s is held: %s; %s was not written", n, o.Reason, s.Address.Local()).With("node", o.Node)
 		default:

@@ -23,6 +23,9 @@ import (
 // about 3 MB, an inventory of a large machine below 1 MB.
 const maxBody = 64 << 20
 
+// maxError is how much is read of an answer that is no success: enough for its words.
+const maxError = 1 << 20
+
 // maxWords bounds what a fault quotes of an answer.
 const maxWords = 300
 

@@ -27,6 +27,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -83,6 +84,7 @@ type Client struct {
 	credentials Credentials
 	services    map[string]*service // by the name of the ironic block
 	requests    atomic.Int64
+	first       sync.Map // the UUID of the node that each device had first
 }
 
 // New makes a client for the ironic blocks of a site. The error is a
@@ -171,7 +173,8 @@ type service struct {
 	inventories map[string]*inventory
 }
 
-// counted counts what goes over the wire.
+// counted counts what goes over the wire, and bounds what comes back: an error is
+// read as a whole by the libraries on top, whatever its size.
 type counted struct {
 	next http.RoundTripper
 	n    *atomic.Int64
@@ -179,7 +182,14 @@ type counted struct {
 
 func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.n.Add(1)
-	return c.next.RoundTrip(r)
+	resp, err := c.next.RoundTrip(r)
+	if err == nil && resp.StatusCode >= http.StatusMultipleChoices {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxError), resp.Body}
+	}
+	return resp, err
 }
 
 // connect makes the service client, with a login where the block names a cloud.

@@ -176,7 +176,7 @@ func (c *Client) Restore(ctx context.Context, sc *plan.Scope, o plan.Obligation)
 	if f != nil {
 		return plan.Failed(f)
 	}
-	r := run{service: s, target: t}
+	r := run{service: s, target: t, client: c}
 	n, f := r.unowned(ctx)
 	switch {
 	case f != nil:

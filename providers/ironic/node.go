@@ -110,6 +110,7 @@ func (s *service) nodes(ctx context.Context) ([]*node, *plan.Fault) {
 func list[T any](ctx context.Context, s *service, collection, query string, uuid func(*T) string) ([]*T, *plan.Fault) {
 	var out []*T
 	marker := ""
+	markers := map[string]bool{}
 	for {
 		path := collection + "?" + query + "&limit=" + page
 		if marker != "" {
@@ -136,9 +137,9 @@ func list[T any](ctx context.Context, s *service, collection, query string, uuid
 			return out, nil
 		}
 		last := uuid(items[len(items)-1])
-		if last == marker {
+		if markers[last] {
 			return nil, s.senseless(http.MethodGet, path, status, nil, "the same page of "+collection+" again")
 		}
-		marker = last
+		marker, markers[last] = last, true
 	}
 }

@@ -273,6 +273,7 @@ func (c *Client) runNode(ctx context.Context, r run) plan.Result {
 	if _, f := r.service.callWith(ctx, http.MethodPost, "nodes", header, body, &created); f != nil {
 		return plan.Failed(f)
 	}
+	c.first.Store(r.target.Name(), created.UUID) // before the next look another may have its name
 	if created.ProvisionState != plan.StateEnroll {
 		return plan.Failed(plan.NewFault(plan.CodeIronicUnexpected, "the new node %s is in state %q, not %q", r.target.Name(), created.ProvisionState, plan.StateEnroll).With("uuid", created.UUID))
 	}

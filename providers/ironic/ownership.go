@@ -2,6 +2,7 @@ package ironic
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/enroll-dev/enroll/plan"
@@ -34,13 +35,27 @@ func (c *Client) Ownership(ctx context.Context, sc *plan.Scope) map[string]plan.
 				case n == nil:
 					out[device] = plan.Ownership{Unknown: others[device]}
 				default:
-					out[device] = own(n)
+					out[device] = plan.Ownership{Unknown: c.moved(device, n)}
+					if out[device].Unknown == nil {
+						out[device] = own(n)
+					}
 				}
 			}
 		})
 	}
 	wg.Wait()
 	return out
+}
+
+// moved gives PLAN_STALE for a node that has the name of a device and is not the one
+// that had it when this client first saw it: it is another machine.
+func (c *Client) moved(device string, n *node) *plan.Fault {
+	was, known := c.first.LoadOrStore(device, n.UUID)
+	if !known || was == n.UUID {
+		return nil
+	}
+	return plan.NewFault(plan.CodePlanStale, "the name %s has moved to another node of Ironic; nothing is written to it", device).
+		With("node", n.UUID).With("was", fmt.Sprint(was)).WithHint("See which node is the machine's and who renamed them, and make a new plan.")
 }
 
 // underOtherNames finds the MAC addresses of devices without a node on nodes of
@@ -81,7 +96,9 @@ func own(n *node) plan.Ownership {
 	if name == "" {
 		name = n.UUID
 	}
-	return plan.Own(name, n.ProvisionState, n.InstanceUUID, n.Maintenance)
+	o := plan.Own(name, n.ProvisionState, n.InstanceUUID, n.Maintenance)
+	o.NodeUUID = n.UUID
+	return o
 }
 
 // byIronic sorts devices by the ironic block that manages them.

@@ -15,6 +15,7 @@ type run struct {
 	step    *plan.Step
 	memo    plan.Memo
 	links   Links // nil: nobody watches
+	client  *Client
 	now     func() time.Time
 }
 
@@ -29,7 +30,7 @@ func (c *Client) Run(ctx context.Context, sc *plan.Scope, step *plan.Step, memo 
 	if f != nil {
 		return plan.Failed(f)
 	}
-	r := run{service: s, scope: sc, target: t, step: step, memo: memo, links: c.opt.Links, now: c.now}
+	r := run{service: s, scope: sc, target: t, step: step, memo: memo, links: c.opt.Links, now: c.now, client: c}
 	switch step.Address.KindName() {
 	case systemIronic + "." + kindNode:
 		return c.runNode(ctx, r)
@@ -72,6 +73,9 @@ func (r run) unowned(ctx context.Context) (*node, *plan.Fault) {
 	}
 	if n == nil {
 		return nil, plan.NewFault(plan.CodeIronicUnexpected, "node %s is gone", r.target.Name()).With("ironic", r.service.where())
+	}
+	if f := r.client.moved(r.target.Name(), n); f != nil {
+		return nil, f
 	}
 	if o := own(n); o.Owned {
 		return nil, plan.NewFault(plan.CodeNodeOwned, "node %s is held: %s", n.Name, o.Reason).With("node", n.UUID)
