@@ -53,9 +53,9 @@ const (
 // BMC's demand, nil when it makes none.
 func (k *conn) setPassword(ctx context.Context, next plan.Secret, forced *plan.Fault) *plan.Fault {
 	r := request{method: http.MethodPatch, change: true, body: map[string]any{"Password": next.Reveal()}, token: k.login.token, basic: k.login.token == "", header: map[string]string{"If-Match": "*"}}
-	switch account, _, _ := strings.Cut(forcedAccount(forced), ", "); {
-	case forced != nil && account != "":
-		r.path = resolve(account)
+	switch {
+	case forced != nil && k.forcedAt != "":
+		r.path = resolve(k.forcedAt)
 	case forced != nil && k.family.attributes && k.user == idracOwner:
 		r.path, r.body = idracAttributes, map[string]any{"Attributes": map[string]any{idracOwnPassword: next.Reveal()}}
 	case forced != nil:
@@ -93,10 +93,16 @@ func (k *conn) setPassword(ctx context.Context, next plan.Secret, forced *plan.F
 	return k.taken(ans)
 }
 
-// forcedAccount is the account that the demand for another password names.
-func forcedAccount(f *plan.Fault) string {
-	if f == nil || !strings.HasSuffix(f.Evidence["message_id"], "PasswordChangeRequired") || !strings.HasPrefix(f.Evidence["message_args"], "/") {
-		return ""
+// wantsChange is the fault of a BMC that demands another password. Which account it
+// means is kept as it was said: in the fault's evidence a path that has the password
+// for a part, as that of the account admin may, is no path any more.
+func (k *conn) wantsChange(ans *answer, list []message) *plan.Fault {
+	k.forcedAt = ""
+	for _, m := range list {
+		if m.id == "PasswordChangeRequired" && len(m.args) > 0 && strings.HasPrefix(m.args[0], "/") {
+			k.forcedAt = m.args[0]
+			break
+		}
 	}
-	return f.Evidence["message_args"]
+	return k.refusal(plan.CodeBMCPasswordChange, ans, "the BMC of %s wants its password changed before it does anything else", k.device)
 }

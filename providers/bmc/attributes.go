@@ -51,7 +51,7 @@ func (k *conn) writeAttributes(ctx context.Context, d document, want map[string]
 	}
 	return k.write(ctx, change{on: d, direct: true, body: map[string]any{"Attributes": differing}, same: func(now document) bool {
 		for key, have := range before {
-			if v, _ := now.at("Attributes", key); v != have {
+			if v, _ := now.at("Attributes", key); !sameValue(v, have) {
 				return false
 			}
 		}

@@ -144,7 +144,7 @@ func (k *conn) bios(ctx context.Context) (bios, *plan.Fault) {
 // what is pending show it as live already.
 func (b bios) waits(attribute string) (any, bool) {
 	v, ok := b.pending.at("Attributes", attribute)
-	if live, _ := b.live.at("Attributes", attribute); !ok || b.full && v == live {
+	if live, _ := b.live.at("Attributes", attribute); !ok || b.full && sameValue(v, live) {
 		return nil, false
 	}
 	return v, true
@@ -306,7 +306,7 @@ func (b bios) sameAs(attributes map[string]any) func(document) bool {
 	return func(now document) bool {
 		for name := range attributes {
 			was, _ := b.live.at("Attributes", name)
-			if v, _ := now.at("Attributes", name); v != was {
+			if v, _ := now.at("Attributes", name); !sameValue(v, was) {
 				return false
 			}
 		}

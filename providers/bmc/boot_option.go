@@ -18,6 +18,7 @@ func decodeBootOption(d document) bootOption {
 var (
 	macInPath = regexp.MustCompile(`MAC\(([0-9A-Fa-f]{12}),`)                                                   //nolint:gochecknoglobals // a constant
 	macInName = regexp.MustCompile(`\b(?:(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}|[0-9A-Fa-f]{12})\b`)           //nolint:gochecknoglobals // a constant
+	netInName = regexp.MustCompile(`(?i)\b(?:PXE|HTTP|IPv?[46]|LAN|NIC|MAC|Network|Ethernet)`)                  //nolint:gochecknoglobals // a constant
 	idracSlot = regexp.MustCompile(`^(PXE|HTTP) Device ([0-9]+):`)                                              //nolint:gochecknoglobals // a constant
 	idracNICs = regexp.MustCompile(`986D1755-B9D0-4F8D-A0DA-D1DB18672045|3A191845-5F86-4E78-8FCE-C4CFF59F9DAA`) //nolint:gochecknoglobals // a constant: HTTP and PXE devices
 )
@@ -37,7 +38,12 @@ func (k *conn) isNetwork(o bootOption) bool {
 	case k.family.attributes:
 		return idracSlot.MatchString(display) || idracNICs.MatchString(path)
 	}
-	return path == "" && macInName.MatchString(display)
+	if path != "" {
+		return false
+	}
+	// Twelve digits alone may be a disk's serial number.
+	mac := macInName.FindString(display)
+	return strings.ContainsAny(mac, ":-") || mac != "" && netInName.MatchString(display)
 }
 
 // identifyOption finds the NIC of an option, once.

@@ -137,6 +137,9 @@ func (k *conn) boot(ctx context.Context) (boot, *plan.Fault) {
 			return b, d.unread // an option that is not seen could be another NIC's
 		}
 		o := decodeBootOption(d)
+		if o.reference == "" {
+			continue // no order can name it
+		}
 		o.network = k.isNetwork(o)
 		b.options = append(b.options, o)
 	}

@@ -3,6 +3,7 @@ package bmc
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -56,6 +57,10 @@ func (d document) at(keys ...string) (any, bool) {
 
 // key tells that a property exists, be it null.
 func (d document) key(keys ...string) bool { _, ok := d.at(keys...); return ok }
+
+// sameValue compares two values of JSON. The operator would not do: a BMC may show
+// a list or an object where a word is expected.
+func sameValue(a, b any) bool { return reflect.DeepEqual(a, b) }
 
 // text gives a string property, "" when there is none.
 func (d document) text(keys ...string) string {

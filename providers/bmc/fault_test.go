@@ -347,6 +347,20 @@ func TestSwappedMachine(t *testing.T) {
 	w.close()
 }
 
+// So is one where there are no sessions, and every request is as good to it.
+func TestSwappedMachineWithoutSessions(t *testing.T) {
+	w, s := newWorld(t), plainBMC()
+	s.change = func(rw http.ResponseWriter, _ *http.Request, _ map[string]any) { rw.WriteHeader(http.StatusNoContent) }
+	s.serve(t, w)
+	if live := w.live(w.read(), "credential"); live.Presence != plan.Present {
+		t.Fatal(faultText(live.Fault))
+	}
+	s.resources["/redfish/v1/Systems/1"] = strings.Replace(s.resources["/redfish/v1/Systems/1"], "S1", "S2", 1)
+	if r := w.apply(hostnameStep(w)); r.Outcome != plan.OutcomeFailed || r.Fault.Code != plan.CodeBMCIdentity || len(s.changes) != 0 {
+		t.Errorf("%s %s %v", r.Outcome, faultText(r.Fault), s.changes)
+	}
+}
+
 // Somebody else's change between reading and writing is noticed by the ETag.
 func TestChangedUnderneath(t *testing.T) {
 	for _, vendor := range makers {

@@ -158,7 +158,10 @@ func (k *conn) use(ctx context.Context, t *plan.Target, work func() *plan.Fault,
 	}
 	for attempt := 1; ; attempt++ {
 		k.expired = false
-		if k.tree != nil {
+		switch {
+		case k.login.basic:
+			k.tree = nil // no session that another machine at this address would not know
+		case k.tree != nil:
 			k.tree.fresh = false
 		}
 		fault := k.prove(ctx, t)

@@ -104,6 +104,7 @@ func (k *conn) refusedBefore(a attempt) *held {
 		return nil
 	}
 	rule, now := k.lockout(), k.client.opt.Now()
+	k.untilNow(now)
 	count, last := 0, time.Time{}
 	for _, r := range rule.counting(k.client.opt.Refusals.Refused(k.base), now) {
 		if !rule.against(r, a.account) {
@@ -127,14 +128,32 @@ func (k *conn) refusedBefore(a attempt) *held {
 	return nil
 }
 
+// untilNow gives refusals of the future the present time. A clock was wrong when they
+// were written, or is: when the BMC refused is not known, so they count from now on,
+// and no longer than others do.
+func (k *conn) untilNow(now time.Time) {
+	late := func(r Refusal) bool { return r.At.After(now.Add(time.Minute)) }
+	if !slices.ContainsFunc(k.client.opt.Refusals.Refused(k.base), late) {
+		return
+	}
+	k.client.opt.Refusals.Update(k.base, func(all []Refusal) []Refusal {
+		all = slices.Clone(all)
+		for i := range all {
+			if late(all[i]) {
+				all[i].At = now.UTC()
+			}
+		}
+		return all
+	})
+}
+
 // fresh tells that a refusal is not older than the window.
 func (rule lockoutRule) fresh(r Refusal, now time.Time) bool {
 	return now.Before(r.At.Add(rule.window))
 }
 
 // counting are the refusals that the BMC may still hold against an account: each
-// begins the window anew for those before it. One of the future was written by a
-// clock that was wrong.
+// begins the window anew for those before it.
 func (rule lockoutRule) counting(all []Refusal, now time.Time) []Refusal {
 	return slices.DeleteFunc(slices.Clone(all), func(r Refusal) bool {
 		return r.At.After(now.Add(time.Minute)) || !slices.ContainsFunc(all, func(other Refusal) bool { return rule.against(other, r.Account) && rule.fresh(other, now) })

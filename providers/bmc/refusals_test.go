@@ -160,7 +160,8 @@ func TestRefusedSecretChanged(t *testing.T) {
 	}
 }
 
-// What the site says of lockouts counts, and another clock's future does not.
+// What the site says of lockouts counts. A clock that was set back since, or was wrong,
+// is no reason for another login; what it wrote counts from when that was seen.
 func TestRefusedSiteLockout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wrong(t, bmctest.XCC)
@@ -180,7 +181,12 @@ func TestRefusedSiteLockout(t *testing.T) {
 		for key := range w.refusals {
 			w.refusals[key][0].At = time.Now().Add(24 * time.Hour)
 		}
+		_ = w.refusedRun()
+		if n := w.bmcs[0].FailedLogins(); n != 1 {
+			t.Errorf("%d logins", n)
+		}
 		w.bmcs[0].Change(func(m *bmctest.Machine) { m.Password = storedPassword })
+		time.Sleep(2*time.Hour + time.Second)
 		if r := w.run(); r.Outcome != plan.OutcomeAlready {
 			t.Errorf("%s %s", r.Outcome, faultText(r.Fault))
 		}

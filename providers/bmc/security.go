@@ -425,7 +425,7 @@ func setSecurity(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, 
 	g := groups[order[0]]
 	return next(k.write(ctx, change{on: g.on, direct: k.family.attributes, body: g.body, same: func(now document) bool {
 		for _, c := range g.same {
-			if v, _ := now.at(c.row.keys...); v != c.wire {
+			if v, _ := now.at(c.row.keys...); !sameValue(v, c.wire) {
 				return false
 			}
 		}

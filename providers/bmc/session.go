@@ -104,7 +104,7 @@ func (k *conn) post(ctx context.Context) *plan.Fault {
 		k.loggedIn()
 		if has(list, idsPasswordChange...) {
 			// This session may change the password and nothing else.
-			k.refused = k.refusal(plan.CodeBMCPasswordChange, ans, "the BMC of %s wants its password changed before it does anything else", k.device)
+			k.refused = k.wantsChange(ans, list)
 			return k.refused
 		}
 		k.login.unproven = 0
@@ -115,6 +115,7 @@ func (k *conn) post(ctx context.Context) *plan.Fault {
 		}
 		return nil
 	case ans.status >= 200 && ans.status < 300:
+		k.login.left = !isPage(ans) // nobody can end it without its token
 		return k.refusal(plan.CodeBMCProtocol, ans, "the BMC of %s answered the login without a session token", k.device)
 	case ans.status == http.StatusUnauthorized, ans.status == http.StatusForbidden && !has(list, idsSessionLimit...) && !busy(list),
 		has(list, idsLocked...), has(list, idsPasswordChange...):
@@ -138,7 +139,7 @@ func (k *conn) refuse(ans *answer, list []message) *plan.Fault {
 	switch {
 	case has(list, idsPasswordChange...):
 		k.loggedIn()
-		k.refused = k.refusal(plan.CodeBMCPasswordChange, ans, "the BMC of %s wants its password changed before it does anything else", k.device)
+		k.refused = k.wantsChange(ans, list)
 	case has(list, idsLocked...):
 		k.refused = k.refusal(plan.CodeBMCLocked, ans, "the BMC of %s has locked the account", k.device)
 	default:

@@ -46,6 +46,7 @@ type conn struct {
 	next       plan.Secret        // what is being set
 	mine       map[attempt]bool   // with what this process was refused
 	made       map[string]bool    // marks of the changes of the step at work; nil: none is
+	forcedAt   string             // the account of which the BMC demands another password; "": it did not say
 	starting   bool               // this process restarted the BMC, and no login was taken since
 	monitoring plan.Secret        // of the monitoring account, once it was used
 	monitored  string             // what its login showed; "": not known
@@ -213,8 +214,10 @@ func (k *conn) unauthorized(ctx context.Context, ans *answer) *plan.Fault {
 	if k.login.session == "" || k.end(context.WithoutCancel(ctx), k.login.session) != nil {
 		k.login.left = true
 	}
+	// First the fault: the answer may repeat the token, which redact knows until it is forgotten.
+	fault := k.refusal(plan.CodeBMCRefused, ans, "the BMC of %s does not know the session that it gave", k.device)
 	k.login.token, k.login.session, k.tree, k.expired = "", "", nil, true
-	return k.refusal(plan.CodeBMCRefused, ans, "the BMC of %s does not know the session that it gave", k.device)
+	return fault
 }
 
 // get reads a resource. Redirects to another path of the same BMC are followed
@@ -266,7 +269,7 @@ func (k *conn) judge(ans *answer) *plan.Fault {
 	case ans.status >= 200 && ans.status < 300:
 		return nil
 	case has(list, idsPasswordChange...):
-		return k.refusal(plan.CodeBMCPasswordChange, ans, "the BMC of %s wants its password changed before it does anything else", k.device)
+		return k.wantsChange(ans, list)
 	case has(list, idsLocked...):
 		return k.refusal(plan.CodeBMCLocked, ans, "the BMC of %s has locked the account", k.device)
 	case has(list, idsSessionLimit...):
