@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/enroll-dev/enroll/plan"
-	"github.com/enroll-dev/enroll/providers/ironic"
 	"github.com/enroll-dev/enroll/providers/ironic/ironictest"
 )
 
@@ -27,11 +27,12 @@ func pointedAt(t *testing.T, serve http.HandlerFunc) *lab {
 // no other host.
 func TestListsWithoutEnd(t *testing.T) {
 	for _, pages := range []int{1, 2, 5} {
-		n := 0
+		var asked atomic.Int64
 		l := pointedAt(t, func(w http.ResponseWriter, r *http.Request) {
+			n := int(asked.Add(1)) - 1
 			collection := strings.TrimPrefix(r.URL.Path, "/v1/")
 			fmt.Fprintf(w, `{"next":"http://elsewhere.example.org/v1/nodes?marker=x","%s":[{"uuid":"u%d","name":"n%d","provision_state":"manageable"}]}`, collection, n%pages, n%pages)
-			if n++; n > 20 {
+			if n > 20 {
 				t.Error("it does not end")
 				http.Error(w, "{}", http.StatusTeapot)
 			}
@@ -46,14 +47,15 @@ func TestListsWithoutEnd(t *testing.T) {
 
 // Of an error of a gigabyte no more is read than its words need.
 func TestErrorsWithoutEnd(t *testing.T) {
-	sent := 0
+	var sent atomic.Int64
 	l := pointedAt(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 		chunk := []byte(strings.Repeat("x", 1<<20))
-		for sent = 0; sent < 1<<30; sent += len(chunk) {
+		for range 1 << 10 {
 			if _, err := w.Write(chunk); err != nil {
 				return
 			}
+			sent.Add(int64(len(chunk)))
 		}
 	})
 	for _, o := range l.client.Ownership(t.Context(), l.scope) {
@@ -61,8 +63,8 @@ func TestErrorsWithoutEnd(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if sent > 100<<20 {
-		t.Errorf("%d bytes were taken", sent)
+	if n := sent.Load(); n > 100<<20 {
+		t.Errorf("%d bytes were taken", n)
 	}
 }
 
@@ -75,14 +77,16 @@ func (l *lab) swapped() {
 // A name that moves to another node of the same state between any two exchanges of
 // the walk leads to no write to that node: it is another machine.
 func TestANameThatMoves(t *testing.T) {
-	for at := 1; ; at++ {
+	for at := int64(1); ; at++ {
 		l := newLab(t, 1)
-		steps, n, moved := l.plan().Steps, 0, false
+		steps := l.plan().Steps
+		var n atomic.Int64
+		var moved atomic.Bool
 		l.before = func(*http.Request) {
-			if n++; n == at {
+			if n.Add(1) == at {
 				if _, there := l.sim.Node("gpu-001"); there {
 					l.swapped()
-					moved = true
+					moved.Store(true)
 				}
 			}
 		}
@@ -92,13 +96,11 @@ func TestANameThatMoves(t *testing.T) {
 				break
 			}
 		}
-		if other, _ := l.sim.Node("gpu-001"); moved && (len(l.sim.Verbs("gpu-001")) != 0 || other.Maintenance || len(other.DriverInfo) != 0) {
+		if other, _ := l.sim.Node("gpu-001"); moved.Load() && (len(l.sim.Verbs("gpu-001")) != 0 || other.Maintenance || len(other.DriverInfo) != 0) {
 			t.Errorf("at exchange %d: the other node got %v, %v", at, l.sim.Verbs("gpu-001"), other.DriverInfo)
 		}
-		if n < at {
+		if n.Load() < at {
 			break
 		}
 	}
 }
-
-var _ = ironic.Kinds
