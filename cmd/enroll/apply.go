@@ -404,7 +404,7 @@ func (a *app) execute(ctx context.Context, people io.Writer, p *plan.Plan, s *se
 	past := journal.Past()
 	report, err := apply.Run(ctx, apply.Input{Scope: s.scope, Steps: p.Steps, PlanID: p.PlanID, ContentHash: p.ContentHash, Begun: past.Begun, Done: past.Done, Ledgers: past.Ledgers, Held: held, Owed: owed, HadNode: hadNode(p), Nodes: nodesOf(p)}, apply.Deps{
 		Reader: s.router, Runner: s.router, Owner: s.router, Restorer: s.router, Locked: locks.Lost,
-		Clock: a.sys.clock, Journal: journal, Events: func(e plan.Event) { progress.Event(e); out.event(e) }, Stop: stop,
+		Clock: a.sys.clock, Journal: journal, Events: func(e plan.Event) { locks.Alive(a.sys.now()); progress.Event(e); out.event(e) }, Stop: stop,
 	}, s.options(f))
 	endProgress()
 	if report == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -142,6 +143,7 @@ func (s *session) classRecords(ctx context.Context, names []string) ([]netbox.Cl
 // fill judges every record and writes, when it may, one device after the other.
 func (s *session) fill(ctx context.Context, id string, f backfillFlags, records []netbox.ClassRecord, failed []plan.Diagnostic) (*backfill, error) {
 	out := &backfill{Site: s.site.Name, Applied: f.apply, Devices: []backfillRow{}, Coverage: coverageOf(records)}
+	alive := func(time.Time) {}
 	if f.apply {
 		var names []string
 		for _, r := range records {
@@ -154,8 +156,10 @@ func (s *session) fill(ctx context.Context, id string, f backfillFlags, records 
 			return nil, err
 		}
 		defer func() { s.app.warn(locks.Release()) }()
+		alive = locks.Alive
 	}
 	for _, r := range records {
+		alive(s.app.sys.now())
 		row := backfillRow{Device: r.Device, Verdict: r.Verdict(), Computed: r.Computed, URL: r.URL, Faults: r.Faults}
 		if r.Recorded != nil {
 			row.Recorded = *r.Recorded

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -111,8 +112,13 @@ func (a *app) workplace() []providers.Finding {
 			left++
 			continue
 		}
-		found = append(found, providers.Finding{What: "Lock on " + l.Site + "/" + l.Device,
-			Note: "held by " + l.Holder.String() + "; should that process hang, end it, or: enroll doctor --break-lock " + l.Device})
+		note := "held by " + l.Holder.String()
+		if silent := a.sys.now().Sub(l.Holder.Alive).Round(time.Second); l.Holder.Hangs(a.sys.now()) {
+			note += fmt.Sprintf("; it hangs, with no sign of life for %s: end that process, or: enroll doctor --break-lock %s", silent, l.Device)
+		} else {
+			note += fmt.Sprintf("; last sign of life %s ago", max(silent, 0))
+		}
+		found = append(found, providers.Finding{What: "Lock on " + l.Site + "/" + l.Device, Note: note})
 	}
 	note := "nobody holds one"
 	if held := len(locks) - left; held > 0 {

@@ -33,12 +33,15 @@ func TestDoctorBreaksLocks(t *testing.T) {
 	}
 	want(exitDone, "Nobody holds the lock", "--break-dhcp-lock", "--yes")
 
-	locks, err := apply.LockDevices(filepath.Join(dir, "state", "enroll", "locks"), "demo", []string{"gpu-001"}, apply.Holder{User: "anna", Host: "ops1", PID: 7, PlanID: "p1"})
+	locks, err := apply.LockDevices(filepath.Join(dir, "state", "enroll", "locks"), "demo", []string{"gpu-001"}, apply.Holder{User: "anna", Host: "ops1", PID: 7, PlanID: "p1", Started: time.Now().Add(-time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = locks.Release() }()
 	want(exitDone, "Lock on demo/gpu-001; held by anna on ops1, process 7")
+	want(exitDone, "it hangs, with no sign of life for 1h0m")
+	locks.Alive(time.Now())
+	want(exitDone, "; last sign of life ")
 	want(exitUsage, "Held by anna on ops1", "--break-lock", "gpu-001")
 	if f := locks.Lost("gpu-001"); f != nil {
 		t.Errorf("the lock was broken, and nobody was asked: %v", f)

@@ -23,7 +23,17 @@ type Holder struct {
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
 	PlanID  string    `json:"plan_id"`
+	// Alive is the last sign of life; with full seconds, so that it is always of one length.
+	Alive time.Time `json:"alive"`
 }
+
+// Lease is how long a run may be silent before it is taken for one that hangs: the
+// engine tells something every five minutes, and the machine may be suspended for one.
+const Lease = 2*heartbeat + time.Minute
+
+// Hangs reports whether a holder that lives has given no sign of life for a lease.
+// Its lock stays its own until somebody breaks it.
+func (h Holder) Hangs(now time.Time) bool { return now.Sub(h.Alive) > Lease }
 
 func (h Holder) String() string {
 	if h.PID == 0 {
@@ -46,6 +56,7 @@ type Lock struct {
 // Locks are the locks that a run holds.
 type Locks struct {
 	files map[string]*os.File // by device
+	by    Holder
 }
 
 // LockDevices keeps other runs from the same devices: a file for each in a
@@ -56,14 +67,15 @@ func LockDevices(dir, site string, devices []string, by Holder) (*Locks, error) 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, plan.NewFault(plan.CodeJournal, "the folder %s for locks cannot be made; nothing was started", dir).Because(err)
 	}
-	l := &Locks{files: map[string]*os.File{}}
+	by.Alive = by.Started.UTC().Truncate(time.Second)
+	l := &Locks{files: map[string]*os.File{}, by: by}
 	sorted := append([]string(nil), devices...)
 	sort.Strings(sorted)
 	for _, d := range sorted {
 		if l.files[d] != nil {
 			continue
 		}
-		if f := l.lock(lockPath(dir, site, d), d, by); f != nil {
+		if f := l.lock(lockPath(dir, site, d), d); f != nil {
 			return nil, errors.Join(f, l.Release())
 		}
 	}
@@ -76,13 +88,17 @@ func lockPath(dir, site, device string) string {
 	return filepath.Join(dir, url.PathEscape(site)+"."+url.PathEscape(device)+lockSuffix)
 }
 
-func (l *Locks) lock(path, device string, by Holder) error {
+func (l *Locks) lock(path, device string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the name is escaped
 	if err != nil {
 		return plan.NewFault(plan.CodeJournal, "the lock %s cannot be opened; nothing was started", path).Because(err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		fault := plan.NewFault(plan.CodeLockHeld, "another run is applying to %s: %s", device, readHolder(f)).With("lock", path)
+		holder := readHolder(f)
+		fault := plan.NewFault(plan.CodeLockHeld, "another run is applying to %s: %s", device, holder).With("lock", path)
+		if !holder.Alive.IsZero() {
+			fault = fault.With("last sign of life", holder.Alive.UTC().Format(time.DateTime+" UTC"))
+		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			fault = fault.Because(err)
 		}
@@ -90,17 +106,37 @@ func (l *Locks) lock(path, device string, by Holder) error {
 		return fault
 	}
 	l.files[device] = f
-	raw, err := json.Marshal(by)
+	err = f.Truncate(0)
 	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
-		_, err = f.WriteAt(append(raw, '\n'), 0)
+		err = l.sign(f)
 	}
 	if err != nil {
 		return plan.NewFault(plan.CodeJournal, "the lock %s cannot be written; nothing was started", path).Because(err)
 	}
 	return nil
+}
+
+// sign writes who holds a lock, as one write of one length.
+func (l *Locks) sign(f *os.File) error {
+	raw, err := json.Marshal(l.by)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(append(raw, '\n'), 0)
+	return err
+}
+
+// Alive gives a sign of life, at most one in half a minute. It is for people who look
+// at the locks: that one could not be written changes nothing of who holds them.
+func (l *Locks) Alive(now time.Time) {
+	now = now.UTC().Truncate(time.Second)
+	if now.Sub(l.by.Alive) < 30*time.Second {
+		return
+	}
+	l.by.Alive = now
+	for _, f := range l.files {
+		_ = l.sign(f)
+	}
 }
 
 // readHolder reads who wrote the file last; the zero Holder when it says nothing.

@@ -48,8 +48,35 @@ func TestLocksAreListed(t *testing.T) {
 	if err != nil || len(locks) != 2 {
 		t.Fatalf("%v, %v", locks, err)
 	}
-	if locks[0].Device != "gpu-2" || locks[0].Held || locks[1].Device != "gpu-10" || !locks[1].Held || locks[1].Holder != somebody || locks[1].Site != "s" {
+	if locks[0].Device != "gpu-2" || locks[0].Held || locks[1].Device != "gpu-10" || !locks[1].Held || locks[1].Holder.PID != somebody.PID || locks[1].Site != "s" {
 		t.Errorf("%+v", locks)
+	}
+}
+
+// A run that waits is told from one that hangs by its last sign of life.
+func TestALockShowsSignsOfLife(t *testing.T) {
+	dir := t.TempDir()
+	l := lockAll(t, dir, "a", "b")
+	defer release(t, l)
+	holder := func() Holder {
+		locks, err := ListLocks(dir)
+		if err != nil || len(locks) != 2 || locks[0].Holder != locks[1].Holder {
+			t.Fatalf("%+v, %v", locks, err)
+		}
+		return locks[0].Holder
+	}
+	for _, c := range []struct{ at, want time.Duration }{{10 * time.Second, 0}, {31 * time.Second, 31 * time.Second}, {time.Minute, 31 * time.Second}, {time.Hour, time.Hour}} {
+		l.Alive(somebody.Started.Add(c.at))
+		if got := holder().Alive.Sub(somebody.Started); got != c.want {
+			t.Errorf("after %s the last sign of life is of %s, want %s", c.at, got, c.want)
+		}
+	}
+	if h := holder(); h.Hangs(h.Alive.Add(Lease)) || !h.Hangs(h.Alive.Add(Lease+time.Second)) {
+		t.Error("the lease has another length")
+	}
+	var f *plan.Fault
+	if _, err := LockDevices(dir, "s", []string{"a"}, Holder{}); !errors.As(err, &f) || f.Evidence["last sign of life"] != "2026-11-30 11:00:00 UTC" {
+		t.Errorf("second lock: %v", err)
 	}
 }
 

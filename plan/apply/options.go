@@ -79,6 +79,9 @@ type Deps struct {
 	Stop <-chan struct{}
 }
 
+// heartbeat is how long a run is silent at most.
+const heartbeat = 5 * time.Minute
+
 // Options are the limits of a run.
 type Options struct {
 	Devices int // devices with an exchange in flight at once
@@ -128,7 +131,7 @@ type Options struct {
 // DefaultOptions are the limits that fit one site.
 func DefaultOptions() Options {
 	return Options{
-		Devices: 16, Budget: 15 * time.Minute, RebootWindow: 10 * time.Minute, Heartbeat: 5 * time.Minute,
+		Devices: 16, Budget: 15 * time.Minute, RebootWindow: 10 * time.Minute, Heartbeat: heartbeat,
 		RestoreBudget: 2 * time.Minute, RestoreGrace: 4 * time.Second, CancelGrace: 4 * time.Second,
 		BusyMin: 10 * time.Second, BusyMax: time.Minute, BusyBudget: 15 * time.Minute,
 		Retries: 3, RetryMin: 2 * time.Second,
