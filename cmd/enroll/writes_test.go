@@ -78,6 +78,10 @@ func everyWrite() map[string][]sends {
 		"bmc.hostname": {{"PATCH", manager + `/EthernetInterfaces/[^/]+(/SD)?`, `HostName={device}`}, idrac(`NIC\.1\.DNSRacName`)},
 		"bmc.network":  {{"PATCH", manager + `/EthernetInterfaces/[^/]+(/SD)?`, `DHCPv4\.DHCPEnabled=true`}, idrac(`IPv4\.1\.DHCPEnable`)},
 		"bmc.ntp":      {{"PATCH", protocols + `(/SD)?`, `NTP\.(ProtocolEnabled|NTPServers)=.*`}, idrac(`NTPConfigGroup\.1\.NTP(Enable|[1-3])`)},
+		"bmc.time_zone": {
+			{"PATCH", manager, `(TimeZoneName=(UTC|\(UTC\+00:00\) Coordinated Universal Time)|DateTimeLocalOffset=\+00:00|AutoDSTEnabled=false)`},
+			idrac(`Time\.1\.Timezone`),
+		},
 		"bmc.syslog": {
 			{"PATCH", manager + `/Oem/Supermicro/Syslog`, `(EnableSyslog|SyslogServer|SyslogPortNumber)=.*`}, idrac(`SysLog\.1\.(SysLogEnable|Server[1-4]|Port)`),
 			{"POST", manager + `/Oem/Lenovo/Recipients`, `Id=.*|RecipientSettings\..*`}, {"PATCH", manager + `/Oem/Lenovo/Recipients/[^/]+`, `RecipientSettings\.(Address|Enabledstate)=.*`},
@@ -92,6 +96,7 @@ func everyWrite() map[string][]sends {
 		"bmc.ipmi_lan":  {{"PATCH", protocols + `(/SD)?`, `IPMI\.ProtocolEnabled=true`}, idrac(`IPMILan\.1\.Enable`)},
 		"bmc.security": {
 			{"PATCH", protocols + `(/SD)?`, `(HTTP|HTTPS|SSH|Telnet|SNMP|SSDP|IPMI|Oem)\..*`}, {"PATCH", `/redfish/v1/AccountService`, `AccountLockout[A-Za-z]+=.*`},
+			{"PATCH", manager + `/Oem/Supermicro/SysLockdown`, `SysLockdownEnabled=(true|false)`},
 			idrac(`(WebServer|SSH|Telnet|VNCServer|SNMP|IPBlocking|Lockdown)\.1\.[A-Za-z]+`),
 		},
 		"bmc.reset": {
@@ -423,7 +428,7 @@ func (e *estate) furnish(w world) {
 	e.t.Helper()
 	if w.monitored {
 		e.lab.Vault.Put("ipmi_exporter", map[string]string{"username": "monitor", "password": "Monitor-5-Password"})
-		replaceIn(e.t, e.site(), "    restrict_boot = true\n", "    restrict_boot = true\n    monitoring = secret(\"ipmi_exporter\", \"password\")\n    ami {\n      virtual_media = true\n    }\n")
+		replaceIn(e.t, e.site(), "    restrict_boot = true\n", "    restrict_boot = true\n    monitoring = secret(\"ipmi_exporter\", \"password\")\n    ntp {\n      time_zone = \"UTC\"\n    }\n    ami {\n      virtual_media = true\n    }\n")
 	}
 	if !w.context {
 		return
