@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/plan/apply"
 	"github.com/enroll-dev/enroll/providers"
+	"github.com/enroll-dev/enroll/providers/bmc"
 	"github.com/enroll-dev/enroll/providers/dhcp"
 )
 
@@ -32,7 +34,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Look over the whole workplace: site files, systems, this machine's folders, locks",
 		Long: "Checks what validate --live checks, and what a run needs on this machine: its state folder, and who\n" +
-			"holds the locks of devices and of the DHCP server. It changes nothing but what one of its flags names.",
+			"holds the locks of devices and of the DHCP server, and what runs remember of BMCs: refused logins, restarts that are due. It changes nothing but what one of its flags names.",
 		Example: "  enroll doctor --site sites/lon14\n  enroll doctor --sudoers > enroll.sudoers\n  enroll doctor --break-lock gpu-017",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -127,7 +129,36 @@ func (a *app) workplace() []providers.Finding {
 	if left > 0 {
 		note += "; " + counted(left, "file of an ended run holds", "files of ended runs hold") + " nobody back"
 	}
-	return append(found, providers.Finding{What: "Locks of devices", Note: note})
+	return append(append(found, providers.Finding{What: "Locks of devices", Note: note}), a.remembered()...)
+}
+
+// remembered is what earlier runs left for the next ones to know.
+func (a *app) remembered() []providers.Finding {
+	var found []providers.Finding
+	refusals, restarts := a.refusals(), a.restarts("")
+	err := refusals.each(func(all []bmc.Refusal, name ...string) {
+		for _, r := range all {
+			over := ""
+			if r.IPMI {
+				over = " over IPMI"
+			}
+			found = append(found, providers.Finding{What: "Refused login at " + strings.Join(name, " "),
+				Note: fmt.Sprintf("account %s%s with %s, %s, last at %s; tried again with another secret, or when the BMC no longer counts these; %s",
+					r.Account, over, r.Secret, counted(r.Count, "time", "times"), r.At.UTC().Format(time.DateTime+" UTC"), refusals.path(name...))})
+		}
+	})
+	err = errors.Join(err, restarts.each(func(r bmc.Restart, name ...string) {
+		note := "its password was changed " + r.Since.UTC().Format(time.DateTime+" UTC") + "; the next apply restarts it"
+		if !r.Asked.IsZero() {
+			note = "told to restart " + r.Asked.UTC().Format(time.DateTime+" UTC") + "; the next apply waits until it is ready"
+		}
+		found = append(found, providers.Finding{What: "Restart of the BMC of " + strings.Join(name, "/"), Note: note})
+	}))
+	if err != nil {
+		found = append(found, providers.Finding{What: "What earlier runs remember", Fault: plan.NewFault(plan.CodeConfigInvalid, "a file of the state folder cannot be read").Because(err).
+			WithHint("Remove the file: what it held is not known then, as if no run had been before.")})
+	}
+	return found
 }
 
 // writable reports whether files can be made in a folder, or the folder itself.

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/enroll-dev/enroll/plan"
 	"github.com/enroll-dev/enroll/plan/apply"
+	"github.com/enroll-dev/enroll/providers/bmc"
 )
 
 // Locks are shown with their holder, and broken only by who says so.
@@ -51,4 +54,41 @@ func TestDoctorBreaksLocks(t *testing.T) {
 		t.Error("the lock is still its holder's")
 	}
 	want(exitDone, "Nobody on this machine holds a lock on demo/gpu-001", "--break-lock", "gpu-001")
+}
+
+// What earlier runs remember of BMCs is there to be seen, and where it is kept.
+func TestDoctorShowsWhatRunsRemember(t *testing.T) {
+	l, dir := startLab(t, 1)
+	state := filepath.Join(dir, "state", "enroll")
+	refused := newRefusals(filepath.Join(state, "refusals"), func(err error) { t.Error(err) })
+	at := time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC)
+	const address = "https://198.18.0.2:8443"
+	refused.Update(address, func([]bmc.Refusal) []bmc.Refusal {
+		return []bmc.Refusal{
+			{Account: "root", Secret: plan.SecretRef{Item: "gpu-001", Field: "password"}, At: at, Count: 2},
+			{Account: "monitor", IPMI: true, Secret: plan.SecretRef{Item: "exporter", Field: "password"}, At: at, Count: 1},
+		}
+	})
+	due := &restarts{site: "demo", notes: notes[bmc.Restart]{dir: filepath.Join(state, "restarts"), warn: func(err error) { t.Error(err) }}}
+	due.Keep("gpu-001", bmc.Restart{Since: at})
+	due.Keep("gpu-002", bmc.Restart{Since: at, Asked: at.Add(time.Minute)})
+	code, out, errOut := invoke(t, l, dir, "doctor")
+	if code != exitDone {
+		t.Errorf("exit %d\n%s%s", code, out, errOut)
+	}
+	for _, words := range []string{"Refused login at " + address + "; account root with secret(\"gpu-001\"", "2 times, last at 2026-11-30 10:00:00 UTC", refused.Place(address),
+		"account monitor over IPMI with secret(\"exporter\"", "1 time, last", "Restart of the BMC of demo/gpu-001; its password was changed 2026-11-30 10:00:00 UTC; the next apply restarts it",
+		"demo/gpu-002; told to restart 2026-11-30 10:01:00 UTC; the next apply waits"} {
+		if !strings.Contains(out, words) {
+			t.Errorf("%q is missing in\n%s", words, out)
+		}
+	}
+
+	bad := filepath.Join(state, "restarts", "demo,gpu-003.json")
+	if err := os.WriteFile(bad, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errOut := invoke(t, l, dir, "doctor"); code == exitDone || !strings.Contains(out+errOut, bad) {
+		t.Errorf("exit %d\n%s%s", code, out, errOut)
+	}
 }

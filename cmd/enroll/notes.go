@@ -29,10 +29,34 @@ func (n *notes[T]) complain(err error) {
 
 // path is the file about the thing of a name.
 func (n *notes[T]) path(name ...string) string {
+	escaped := make([]string, len(name))
 	for i := range name {
-		name[i] = url.PathEscape(name[i]) // no part has a comma then
+		escaped[i] = url.PathEscape(name[i]) // no part has a comma then
 	}
-	return filepath.Join(n.dir, strings.Join(name, ",")+".json")
+	return filepath.Join(n.dir, strings.Join(escaped, ",")+".json")
+}
+
+// each gives all that is remembered, by the names of its things; what cannot be read
+// ends it.
+func (n *notes[T]) each(see func(note T, name ...string)) error {
+	paths, err := filepath.Glob(filepath.Join(n.dir, "*.json"))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths { // sorted
+		note, err := n.read(path)
+		if err != nil {
+			return err
+		}
+		name := strings.Split(strings.TrimSuffix(filepath.Base(path), ".json"), ",")
+		for i, part := range name {
+			if name[i], err = url.PathUnescape(part); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+		see(note, name...)
+	}
+	return nil
 }
 
 // get reads a file; the zero value where there is none.
