@@ -507,7 +507,7 @@ func (b *builder) police() {
 		}
 		for _, name := range r.Holds {
 			b.diagnose(SeverityWarning, b.deviceOf(name), NewFault(CodePolicyWarning, "%s", r.Sentence()).
-				With("policy", r.Policy).With("owner", string(r.Owner)).With("concerns", name).With("from", b.in.Scope.Site.Relative(r.From)))
+				Of(r).With("concerns", name).With("from", b.in.Scope.Site.Relative(r.From)))
 		}
 	}
 }

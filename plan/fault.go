@@ -55,6 +55,8 @@ type Fault struct {
 	Hint     string            // the way out; empty means the code's own hint
 	Evidence map[string]string // what was seen: method, path, status, both values, URLs
 	Cause    error             // the underlying error; its text was cleaned of secrets
+	// Decides is who has to act where that is not the code's owner but a policy's.
+	Decides Owner
 	// After is how long the system asked to be left alone; zero when it did not say.
 	After time.Duration
 }
@@ -101,8 +103,19 @@ func (f *Fault) Is(target error) bool {
 
 func (f *Fault) Unwrap() error { return f.Cause }
 
-// Owner is who has to act, from the table of codes.
-func (f *Fault) Owner() Owner { return f.Code.Info().Owner }
+// Owner is who has to act: who decides, else the owner in the table of codes.
+func (f *Fault) Owner() Owner {
+	if f.Decides != "" {
+		return f.Decides
+	}
+	return f.Code.Info().Owner
+}
+
+// Of names the owner of the policy that the fault is about, and returns the fault.
+func (f *Fault) Of(policy PolicyResult) *Fault {
+	f.Decides = policy.Owner
+	return f.With("policy", policy.Policy)
+}
 
 // Class is how the interpreter treats the fault, from the table of codes.
 func (f *Fault) Class() Class { return f.Code.Info().Class }
@@ -172,6 +185,9 @@ func (f *Fault) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*f = Fault{Code: in.Code, Summary: in.Summary, Hint: in.Hint, Evidence: in.Evidence}
+	if in.Owner != f.Owner() {
+		f.Decides = in.Owner
+	}
 	if in.Cause != "" {
 		f.Cause = errors.New(in.Cause)
 	}

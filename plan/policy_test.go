@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -247,5 +248,19 @@ func TestCheckPattern(t *testing.T) {
 		if err := CheckPattern(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
+	}
+}
+
+// The owner of a policy is the owner of its faults, also of one that was read from a
+// plan file.
+func TestAPolicysOwnerOwnsItsFaults(t *testing.T) {
+	f := NewFault(CodePolicyWarning, "x").Of(PolicyResult{Policy: "a", Owner: OwnerOnsite})
+	raw, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Fault
+	if err := json.Unmarshal(raw, &back); err != nil || back.Owner() != OwnerOnsite || f.Owner() != OwnerOnsite {
+		t.Errorf("%s: %s, %v", raw, back.Owner(), err)
 	}
 }

@@ -33,8 +33,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Look over the whole workplace: site files, systems, this machine's folders, locks",
-		Long: "Checks what validate --live checks, and what a run needs on this machine: its state folder, and who\n" +
-			"holds the locks of devices and of the DHCP server, and what runs remember of BMCs: refused logins, restarts that are due. It changes nothing but what one of its flags names.",
+		Long: "Checks what validate --live checks, and what a run needs on this machine: its state folder, who holds\n" +
+			"the locks of devices and of the DHCP server, and what runs remember of BMCs: refused logins, and\n" +
+			"restarts that are due. It changes nothing but what one of its flags names.",
 		Example: "  enroll doctor --site sites/lon14\n  enroll doctor --sudoers > enroll.sudoers\n  enroll doctor --break-lock gpu-017",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -49,7 +49,7 @@ func (a *app) stillAllowed(w io.Writer, p *plan.Plan, s *session, f applyFlags) 
 	}
 	for _, r := range p.ApprovalsWanted() {
 		if !wanted[r.Policy] {
-			return plan.NewFault(plan.CodePolicyApproval, "%s; it did not want to be asked when the plan was shown", r.Sentence()).With("from", r.From)
+			return plan.NewFault(plan.CodePolicyApproval, "%s; it did not want to be asked when the plan was shown", r.Sentence()).Of(r).With("from", r.From)
 		}
 	}
 	return nil
@@ -94,7 +94,7 @@ func (a *app) approvePolicies(ctx context.Context, w io.Writer, p *plan.Plan, f 
 		}
 		if !a.sys.terminal {
 			return plan.NewFault(plan.CodePolicyApproval, "%s", r.Sentence()).
-				With("concerns", strings.Join(r.Holds, ", ")).With("owner", string(r.Owner)).With("from", r.From).
+				Of(r).With("concerns", strings.Join(r.Holds, ", ")).With("from", r.From).
 				WithHint("Ask %s; nobody can be asked here. Then apply with --approve %s.", r.Owner, r.Policy)
 		}
 		fmt.Fprintf(w, "%s\n  concerns %s; %s decides.\nType the policy's name to approve this: ", view.Clean(r.Sentence()), strings.Join(r.Holds, ", "), r.Owner)

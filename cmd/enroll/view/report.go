@@ -82,7 +82,7 @@ func firstFault(d apply.DeviceReport) string {
 	if d.Fault == nil {
 		return ""
 	}
-	return "; " + string(d.Fault.Code) + ", for " + string(d.Fault.Owner())
+	return "; " + string(d.Fault.Code) + ", for " + Clean(string(d.Fault.Owner()))
 }
 
 // found gives each fault once, and what turned out not to be there.

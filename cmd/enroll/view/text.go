@@ -291,7 +291,7 @@ func (t *textWriter) fault(f *plan.Fault, indent string) {
 			t.f("%s    %s\n", indent, cut(Clean(l), 300))
 		}
 	}
-	t.prose(indent+"    ", "For "+string(f.Owner())+": "+Clean(f.WayOut()))
+	t.prose(indent+"    ", "For "+Clean(string(f.Owner()))+": "+Clean(f.WayOut()))
 }
 
 func (t *textWriter) closing(p *plan.Plan) {
