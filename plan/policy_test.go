@@ -132,7 +132,7 @@ func TestPolicyWarnsAndAsks(t *testing.T) {
 	if blocked := blocks(p); blocked != nil || p.Denied() {
 		t.Errorf("blocked: %v", blocked)
 	}
-	if len(p.Diagnostics) != 1 || p.Diagnostics[0].Device != "gpu-001" || p.Diagnostics[0].Fault.Summary != "policy a: look twice" || p.Diagnostics[0].Fault.Evidence["owner"] != "NETBOX" {
+	if len(p.Diagnostics) != 1 || p.Diagnostics[0].Device != "gpu-001" || p.Diagnostics[0].Fault.Summary != "policy a: look twice" || p.Diagnostics[0].Fault.Owner() != OwnerNetBox {
 		t.Errorf("%+v", p.Diagnostics)
 	}
 	if w := p.ApprovalsWanted(); len(w) != 1 || w[0].Policy != "b" {
