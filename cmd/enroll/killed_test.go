@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,6 +52,48 @@ func TestAKillAtEveryExchange(t *testing.T) {
 	}
 }
 
+// death is where a run was killed in process, and what it left on the disk.
+type death struct {
+	estate *estate
+	state  string
+	hit    atomic.Pointer[exchange.Record]
+}
+
+// dies lets the next run die at the exchange that is the one: from there on nothing
+// of it arrives anywhere.
+func (e *estate) dies(the func(exchange.Record) bool, how dying) *death {
+	d := &death{estate: e, state: filepath.Join(e.t.TempDir(), "state")}
+	e.lab.Recorder.Before(func(r exchange.Record) {
+		if !the(r) {
+			return
+		}
+		d.hit.Store(&r)
+		if err := os.CopyFS(d.state, os.DirFS(e.state())); err != nil && !os.IsNotExist(err) {
+			e.t.Error(err)
+		}
+		if how == afterIt {
+			e.lab.Recorder.Inject(&exchange.Fault{Kind: exchange.LostReply, At: r.Seq})
+		}
+		e.lab.Recorder.Inject(&exchange.Fault{Kind: exchange.Reset, From: r.Seq})
+	})
+	return d
+}
+
+// left puts what the dead run left in the place of what it wrote after its death,
+// and lets exchanges arrive again.
+func (d *death) left() {
+	e := d.estate
+	e.t.Helper()
+	if err := os.RemoveAll(e.state()); err != nil {
+		e.t.Fatal(err)
+	}
+	if err := os.CopyFS(e.state(), os.DirFS(d.state)); err != nil && !os.IsNotExist(err) {
+		e.t.Fatal(err)
+	}
+	e.lab.Recorder.Before(nil)
+	e.lab.Recorder.Reset()
+}
+
 func killed(t *testing.T, j journey, want undisturbed, at int, how dying, file bool) {
 	t.Helper()
 	e := j.start(t)
@@ -62,19 +105,7 @@ func killed(t *testing.T, j journey, want undisturbed, at int, how dying, file b
 		}
 	}
 	e.lab.Recorder.Reset()
-	corpse := filepath.Join(t.TempDir(), "state")
-	e.lab.Recorder.Before(func(r exchange.Record) {
-		if r.Seq != at {
-			return
-		}
-		if err := os.CopyFS(corpse, os.DirFS(e.state())); err != nil && !os.IsNotExist(err) {
-			t.Error(err)
-		}
-		if how == afterIt {
-			e.lab.Recorder.Inject(&exchange.Fault{Kind: exchange.LostReply, At: at})
-		}
-		e.lab.Recorder.Inject(&exchange.Fault{Kind: exchange.Reset, From: at})
-	})
+	dead := e.dies(func(r exchange.Record) bool { return r.Seq == at }, how)
 	first := e.apply(what)
 	before := e.lab.Recorder.Records()
 	effects := e.effects()
@@ -84,14 +115,7 @@ func killed(t *testing.T, j journey, want undisturbed, at int, how dying, file b
 		}
 		return
 	}
-	if err := os.RemoveAll(e.state()); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(e.state(), os.DirFS(corpse)); err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	e.lab.Recorder.Before(nil)
-	e.lab.Recorder.Reset()
+	dead.left()
 	again := e.resume(what, file)
 	defer func() {
 		if t.Failed() {

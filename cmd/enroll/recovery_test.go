@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -54,36 +53,18 @@ func TestMaintenanceThatADeadProcessClearedIsPutBack(t *testing.T) {
 // putBack kills a process so many exchanges after the one that clears maintenance.
 func putBack(t *testing.T, e *estate, later int, how dying) {
 	t.Helper()
-	corpse := filepath.Join(t.TempDir(), "state")
 	var clears atomic.Int64
-	e.lab.Recorder.Before(func(r exchange.Record) {
+	dead := e.dies(func(r exchange.Record) bool {
 		if r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/maintenance") {
 			clears.Store(int64(r.Seq))
 			if open := e.owed(e.state()); len(open) != 1 {
 				t.Errorf("maintenance is cleared, and written down is %v", open)
 			}
 		}
-		at := r.Seq
-		if clears.Load() == 0 || at != int(clears.Load())+later {
-			return
-		}
-		if err := os.CopyFS(corpse, os.DirFS(e.state())); err != nil {
-			t.Error(err)
-		}
-		if how == afterIt {
-			e.lab.Recorder.Inject(&exchange.Fault{Kind: exchange.LostReply, At: at})
-		}
-		e.lab.Recorder.Inject(&exchange.Fault{Kind: exchange.Reset, From: at})
-	})
+		return clears.Load() != 0 && r.Seq == int(clears.Load())+later
+	}, how)
 	e.apply("gpu-001")
-	if err := os.RemoveAll(e.state()); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(e.state(), os.DirFS(corpse)); err != nil {
-		t.Fatal(err)
-	}
-	e.lab.Recorder.Before(nil)
-	e.lab.Recorder.Reset()
+	dead.left()
 	n, _ := e.lab.Ironic.Node("gpu-001")
 	if n.ProvisionState != plan.StateCleanFailed {
 		t.Skipf("manage came before exchange %d after the clearing", later)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -88,30 +86,13 @@ func (e *estate) rotated() int {
 func killedInRotation(t *testing.T, f family, at int, how dying, restarts int) {
 	t.Helper()
 	e := delivered(t, f)
-	corpse := filepath.Join(t.TempDir(), "state")
-	var hit exchange.Record
-	e.lab.Recorder.Before(func(r exchange.Record) {
-		if r.Seq != at {
-			return
-		}
-		hit = r
-		if err := os.CopyFS(corpse, os.DirFS(e.state())); err != nil {
-			t.Error(err)
-		}
-		if how == afterIt {
-			e.lab.Recorder.Inject(&exchange.Fault{Kind: exchange.LostReply, At: at})
-		}
-		e.lab.Recorder.Inject(&exchange.Fault{Kind: exchange.Reset, From: at})
-	})
+	dead := e.dies(func(r exchange.Record) bool { return r.Seq == at }, how)
 	_ = e.apply("gpu-001")
-	if err := os.RemoveAll(e.state()); err != nil {
-		t.Fatal(err)
+	dead.left()
+	hit := dead.hit.Load()
+	if hit == nil {
+		t.Skipf("done before exchange %d", at)
 	}
-	if err := os.CopyFS(e.state(), os.DirFS(corpse)); err != nil {
-		t.Fatal(err)
-	}
-	e.lab.Recorder.Before(nil)
-	e.lab.Recorder.Reset()
 	e.clock.pass(10 * time.Minute) // somebody notices, and the BMC is up again
 	told := fmt.Sprintf("killed %s %s %s %s", how, hit.System, hit.Method, hit.Path)
 	if r := e.apply("gpu-001"); r.code != exitDone {
