@@ -1,6 +1,7 @@
 package bmc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -139,6 +140,9 @@ func (k *conn) bios(ctx context.Context) (bios, *plan.Fault) {
 	return b, fault
 }
 
+// value is an attribute's live value.
+func (b bios) value(attribute string) (any, bool) { return b.live.at("Attributes", attribute) }
+
 // waits tells whether a value of an attribute waits for a boot, and which. A full
 // copy shows one only where it differs from the live value; some that hold only
 // what is pending show it as live already.
@@ -194,6 +198,7 @@ func readBIOS(ctx context.Context, k *conn, _ *plan.Target, want plan.Value) (pl
 		seen["registry"] = reg.path
 	}
 	out := map[string]plan.Value{}
+	conflicts := reg.conflicts(b.value, wanted)
 	var wrong, staged []string
 	for _, name := range sortedKeys(wanted) {
 		live, known := b.live.at("Attributes", name)
@@ -203,8 +208,11 @@ func readBIOS(ctx context.Context, k *conn, _ *plan.Target, want plan.Value) (pl
 			wrong = append(wrong, "it has no attribute "+name+b.meant(name))
 		case reg.equal(name, wanted[name], live):
 			out[name] = wanted[name]
+			if conflicts[name] != "" {
+				wrong = append(wrong, conflicts[name])
+			}
 		default:
-			if problem := reg.refuses(name, wanted[name]); problem != "" {
+			if problem := cmp.Or(reg.refuses(name, wanted[name]), conflicts[name]); problem != "" {
 				wrong = append(wrong, problem)
 			}
 		}
@@ -295,10 +303,14 @@ func setBIOS(ctx context.Context, k *conn, _ *plan.Target, step *plan.Step, memo
 			missing[name] = reg.wire(name, w, live)
 		}
 	}
+	var r plan.Result
 	if k.family.bios.jobs {
-		return k.stageJob(ctx, b, missing, staged, memo)
+		r = k.stageJob(ctx, b, missing, staged, memo)
+	} else {
+		r = k.stageSettings(ctx, h, b, missing, staged, memo)
 	}
-	return k.stageSettings(ctx, h, b, missing, staged, memo)
+	r.Fault = reg.explain(r.Fault, b.value, wanted)
+	return r
 }
 
 // sameAs tells that a newer reading still has what a change was decided on.
@@ -389,8 +401,10 @@ func (k *conn) stageSettings(ctx context.Context, h host, b bios, missing map[st
 // registry is the BIOS attribute registry; the zero value knows nothing and
 // compares by the types of JSON.
 type registry struct {
-	path string
-	rows map[string]map[string]any
+	path         string
+	rows         map[string]map[string]any
+	dependencies []dependency
+	momentary    map[string]bool // rows whose ReadOnly follows from dependencies
 }
 
 // registry reads the registry that the BIOS names. A BMC without one is no fault.
@@ -449,7 +463,7 @@ func (k *conn) registryFile(ctx context.Context, all, wanted string) (document, 
 
 // parseRegistry reads the rows of a registry, tolerantly.
 func parseRegistry(d document) registry {
-	reg := registry{path: d.path, rows: map[string]map[string]any{}}
+	reg := registry{path: d.path, rows: map[string]map[string]any{}, dependencies: parseDependencies(d), momentary: map[string]bool{}}
 	attributes, _ := d.at("RegistryEntries", "Attributes")
 	list, _ := attributes.([]any)
 	for _, item := range list {
@@ -458,7 +472,18 @@ func parseRegistry(d document) registry {
 			reg.rows[name] = row
 		}
 	}
+	for _, dep := range reg.dependencies {
+		if dep.property == "ReadOnly" && dep.value == true {
+			reg.momentary[dep.to] = true
+		}
+	}
 	return reg
+}
+
+// readOnly tells that the row of an attribute says so.
+func (r registry) readOnly(attribute string) bool {
+	row := r.rows[attribute]
+	return row["ReadOnly"] == true || row["Readonly"] == true
 }
 
 // values are the names of an enumeration with their display names.
@@ -553,10 +578,8 @@ func (r registry) refuses(attribute string, want plan.Value) string {
 		return "" // a registry may leave rows out
 	}
 	text := plainText(want)
-	for _, key := range []string{"ReadOnly", "Readonly"} {
-		if row[key] == true {
-			return attribute + " can only be read"
-		}
+	if r.readOnly(attribute) && !r.momentary[attribute] {
+		return attribute + " can only be read"
 	}
 	values := r.values(attribute)
 	if len(values) > 0 {

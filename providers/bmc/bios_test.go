@@ -319,3 +319,66 @@ func TestBIOSAfterACrash(t *testing.T) {
 		}
 	}
 }
+
+// What BIOS attributes depend on is held against the values after the change: what
+// another wanted attribute makes writable is written with it, in one reset; the rest
+// is told in the plan.
+func TestBIOSThatDepends(t *testing.T) {
+	for _, tc := range []struct {
+		name, vendor string
+		want         map[string]any
+		says         string
+	}{
+		{"read-only at the moment", bmctest.IDRAC, map[string]any{"ProcCStates": "Disabled"}, `ProcCStates is ReadOnly because SysProfile = "PerfPerWattOptimizedDapc"; also set SysProfile = "Custom"`},
+		{"read-only after the change", bmctest.IDRAC, map[string]any{"ProcCStates": "Disabled", "SysProfile": "DenseCfgOptimized"}, `because SysProfile = "DenseCfgOptimized"; set SysProfile = "Custom" instead`},
+		{"made writable", bmctest.IDRAC, map[string]any{"ProcCStates": "Disabled", "SysProfile": "Custom"}, ""},
+		{"made writable, by display name", bmctest.IDRAC, map[string]any{"ProcCStates": "Disabled", "SysProfile": "Custom", "BootMode": "UEFI"}, ""},
+		{"equal and read-only", bmctest.IDRAC, map[string]any{"ProcCStates": "Enabled", "SriovGlobalEnable": "Enabled"}, ""},
+		{"a value that comes along", bmctest.IDRAC, map[string]any{"ProcCStates": "Enabled", "SysProfile": "Performance"}, `ProcCStates becomes "Disabled" because SysProfile = "PerfOptimized"; set SysProfile = `},
+		{"grayed", bmctest.XCC, map[string]any{"Memory_MemorySpeed": "Balanced"}, `Memory_MemorySpeed is GrayOut because OperatingModes_ChooseOperatingMode = "MaximumEfficiency"; also set OperatingModes_ChooseOperatingMode = "CustomMode"`},
+		{"no longer grayed", bmctest.XCC, map[string]any{"Memory_MemorySpeed": "Balanced", "OperatingModes_ChooseOperatingMode": "CustomMode"}, ""},
+		{"hidden by one of two", bmctest.XCC, map[string]any{"DevicesandIOPorts_SPRedirection": "Enabled"}, `is Hidden because DevicesandIOPorts_COMPort2 = "Disabled"; also set DevicesandIOPorts_COMPort2 = "Enabled"`},
+		{"no longer hidden", bmctest.XCC, map[string]any{"DevicesandIOPorts_SPRedirection": "Enabled", "DevicesandIOPorts_COMPort2": "Enabled"}, ""},
+	} {
+		t.Run(tc.vendor+" "+tc.name, func(t *testing.T) {
+			w, c := biosWorld(t, tc.vendor, tc.want)
+			defer w.close()
+			p := w.build(w.read())
+			if tc.says != "" {
+				if s := stepOf(p, "bios"); s != nil || len(p.Diagnostics) != 1 || !strings.Contains(p.Diagnostics[0].Fault.Error(), tc.says) {
+					t.Errorf("%s %+v", steps(p), p.Diagnostics)
+				}
+				if mutating(w) != 0 {
+					t.Error("written while planning")
+				}
+				return
+			}
+			step := stepOf(p, "bios")
+			if step == nil || step.Blocked != nil {
+				t.Fatalf("%s %+v", steps(p), p.Diagnostics)
+			}
+			if r := w.until(c, step); r.Outcome != plan.OutcomeDone || w.bmcs[0].Resets() != 1 {
+				t.Errorf("%s %s, %d resets", r.Outcome, faultText(r.Fault), w.bmcs[0].Resets())
+			}
+			if p := w.build(w.read()); stepOf(p, "bios") != nil || len(p.Diagnostics) != 0 {
+				t.Errorf("again: %s %+v", steps(p), p.Diagnostics)
+			}
+		})
+	}
+}
+
+// A BMC that holds its rules against the values before the change refuses both in one
+// request; nothing is stored or reset then, and the way is one after the other.
+func TestBIOSThatDependsOnWhatIsLive(t *testing.T) {
+	for vendor, want := range map[string]map[string]any{
+		bmctest.IDRAC: {"ProcCStates": "Disabled", "SysProfile": "Custom"},
+		bmctest.XCC:   {"Memory_MemorySpeed": "Balanced", "OperatingModes_ChooseOperatingMode": "CustomMode"},
+	} {
+		w, c := biosWorld(t, vendor, want, func(m *bmctest.Machine) { m.Profile.RulesLive = true })
+		r := w.until(c, stepOf(w.build(w.read()), "bios"))
+		if b := w.bmcs[0]; r.Outcome != plan.OutcomeFailed || !strings.Contains(faultText(r.Fault), "out of the site file for one run") || b.Resets() != 0 || mutating(w) != 1 {
+			t.Errorf("%s: %s %s, %d resets, %d changes", vendor, r.Outcome, faultText(r.Fault), b.Resets(), mutating(w))
+		}
+		w.close()
+	}
+}

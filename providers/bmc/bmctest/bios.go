@@ -17,6 +17,58 @@ type Attribute struct {
 	Low, Up  int // bounds of an integer, when Up > Low
 }
 
+// Rule is one dependency of a BIOS attribute registry: while From holds, a property
+// of the attribute To has a value.
+type Rule struct {
+	To, Property string
+	Value        any
+	From         []Term
+}
+
+// Term is one condition of a rule.
+type Term struct {
+	Attribute, Condition, Value string
+	Terms                       string // MapTerms
+}
+
+// Rules are the dependencies that the simulated machines of a maker have, in the
+// maker's way: an iDRAC leaves MapTerms out, an XCC writes them before the next
+// condition.
+func Rules(vendor string) []Rule {
+	switch vendor {
+	case IDRAC:
+		return []Rule{
+			{To: "ProcCStates", Property: "CurrentValue", Value: "Enabled", From: []Term{{"SysProfile", "EQU", "PerfPerWattOptimizedDapc", ""}, {"SysProfile", "EQU", "DenseCfgOptimized", ""}}},
+			{To: "ProcCStates", Property: "CurrentValue", Value: "Disabled", From: []Term{{"SysProfile", "EQU", "PerfOptimized", ""}}},
+			{To: "ProcCStates", Property: "ReadOnly", Value: true, From: []Term{{"SysProfile", "NEQ", "Custom", ""}}},
+		}
+	case XCC:
+		return []Rule{
+			{To: "Memory_MemorySpeed", Property: "GrayOut", Value: true, From: []Term{{"OperatingModes_ChooseOperatingMode", "NEQ", "CustomMode", ""}}},
+			{To: "DevicesandIOPorts_SPRedirection", Property: "Hidden", Value: true, From: []Term{{"DevicesandIOPorts_ConsoleRedirection", "EQU", "Disabled", "OR"}, {"DevicesandIOPorts_COMPort2", "EQU", "Disabled", ""}}},
+		}
+	}
+	return nil
+}
+
+// holds tells whether a rule applies to the given values.
+func (r Rule) holds(values map[string]any) bool {
+	met := 0
+	for _, t := range r.From {
+		if (text(values[t.Attribute]) == t.Value) == (t.Condition == "EQU") {
+			met++
+		}
+	}
+	return met > 0 // all rules with more than one condition are alternatives
+}
+
+// settable tells whether the rules let an attribute be set while values are so.
+func (b *BMC) settable(name string, values map[string]any) bool {
+	return !slices.ContainsFunc(Rules(b.machine.Vendor), func(r Rule) bool {
+		return r.To == name && r.Value == true && r.holds(values)
+	})
+}
+
 // Attributes are the BIOS attributes that the simulated machines of a maker have.
 func Attributes(vendor string) []Attribute {
 	switch vendor {
@@ -29,6 +81,8 @@ func Attributes(vendor string) []Attribute {
 			{Name: "NumaNodesPerSocket", Value: "1", Values: []string{"0", "1", "2", "4"}},
 			{Name: "AcPwrRcvryUserDelay", Value: 120, Low: 60, Up: 600},
 			{Name: "SystemServiceTag", Value: "SVCTAG1", ReadOnly: true},
+			{Name: "SysProfile", Value: "PerfPerWattOptimizedDapc", Values: []string{"PerfPerWattOptimizedDapc", "DenseCfgOptimized", "PerfOptimized", "Custom"}, Display: []string{"Performance Per Watt (DAPC)", "Dense Configuration", "Performance", "Custom"}},
+			{Name: "ProcCStates", Value: "Enabled", Values: []string{"Disabled", "Enabled"}},
 		}
 	case XCC:
 		return []Attribute{
@@ -37,6 +91,11 @@ func Attributes(vendor string) []Attribute {
 			{Name: "DevicesandIOPorts_SRIOV", Value: "Disable", Values: []string{"Enable", "Disable"}},
 			{Name: "NetworkStackSettings_PXEbootwaittime", Value: 0, Low: 0, Up: 5},
 			{Name: "Power_WorkloadConfiguration", Value: "Balanced", Values: []string{"Balanced", "MaximumPerformance"}},
+			{Name: "OperatingModes_ChooseOperatingMode", Value: "MaximumEfficiency", Values: []string{"MaximumEfficiency", "MaximumPerformance", "CustomMode"}},
+			{Name: "Memory_MemorySpeed", Value: "MaximumPerformance", Values: []string{"MaximumPerformance", "Balanced", "MinimalPower"}},
+			{Name: "DevicesandIOPorts_ConsoleRedirection", Value: "Enabled", Values: []string{"Enabled", "Disabled", "Auto"}},
+			{Name: "DevicesandIOPorts_COMPort2", Value: "Disabled", Values: []string{"Enabled", "Disabled"}},
+			{Name: "DevicesandIOPorts_SPRedirection", Value: "Disabled", Values: []string{"Enabled", "Disabled"}},
 		}
 	case AMI:
 		return []Attribute{ // the names say nothing
@@ -122,6 +181,9 @@ func (b *BMC) registry(path string) object {
 	var rows []any
 	for _, a := range Attributes(b.machine.Vendor) {
 		row := object{"AttributeName": a.Name, "DisplayName": a.Name, "ReadOnly": a.ReadOnly, "Type": "String"}
+		if b.machine.Vendor == IDRAC && !b.settable(a.Name, b.bios) {
+			row["ReadOnly"] = true // as it is at the moment; the rows of an XCC tell nothing of its rules
+		}
 		switch {
 		case len(a.Values) > 0:
 			row["Type"] = "Enumeration"
@@ -144,7 +206,23 @@ func (b *BMC) registry(path string) object {
 		}
 		rows = append(rows, row)
 	}
-	return object{"@odata.id": path, "@odata.type": "#AttributeRegistry.v1_3_6.AttributeRegistry", "Id": "BiosAttributeRegistry", "RegistryEntries": object{"Attributes": rows}}
+	entries := object{"Attributes": rows}
+	if rules := Rules(b.machine.Vendor); rules != nil {
+		var list []any
+		for _, r := range rules {
+			var from []any
+			for _, t := range r.From {
+				c := object{"MapFromAttribute": t.Attribute, "MapFromProperty": "CurrentValue", "MapFromCondition": t.Condition, "MapFromValue": t.Value}
+				if t.Terms != "" {
+					c["MapTerms"] = t.Terms
+				}
+				from = append(from, c)
+			}
+			list = append(list, object{"DependencyFor": r.To, "Type": "Map", "Dependency": object{"MapFrom": from, "MapToAttribute": r.To, "MapToProperty": r.Property, "MapToValue": r.Value}})
+		}
+		entries["Dependencies"] = list
+	}
+	return object{"@odata.id": path, "@odata.type": "#AttributeRegistry.v1_3_6.AttributeRegistry", "Id": "BiosAttributeRegistry", "RegistryEntries": entries}
 }
 
 // setAttributes checks BIOS attributes as a firmware does: one that is wrong
@@ -155,6 +233,11 @@ func (b *BMC) setAttributes(v any) (func(), string) {
 		return nil, "PropertyValueTypeError"
 	}
 	rows := Attributes(b.machine.Vendor)
+	after := maps.Clone(b.bios)
+	if !b.machine.Profile.RulesLive {
+		maps.Copy(after, b.pendingBIOS)
+		maps.Copy(after, body)
+	}
 	for _, name := range sorted(body) {
 		i := slices.IndexFunc(rows, func(a Attribute) bool { return a.Name == name })
 		if _, known := b.bios[name]; !known {
@@ -164,7 +247,7 @@ func (b *BMC) setAttributes(v any) (func(), string) {
 			continue
 		}
 		switch row := rows[i]; {
-		case row.ReadOnly:
+		case row.ReadOnly || !b.settable(name, after):
 			return nil, "PropertyNotWritable"
 		case len(row.Values) > 0 && !slices.Contains(row.Values, text(body[name])):
 			return nil, "PropertyValueNotInList"
@@ -194,8 +277,17 @@ func (b *BMC) setAttributes(v any) (func(), string) {
 
 func text(v any) string { s, _ := v.(string); return s }
 
-// applyBIOS makes pending values live, but for those that the machine ignores.
+// applyBIOS makes pending values live, but for those that the machine ignores, with
+// what the rules bring along.
 func (b *BMC) applyBIOS() {
+	before := maps.Clone(b.bios)
+	defer func() {
+		for _, r := range Rules(b.machine.Vendor) {
+			if r.Property == "CurrentValue" && r.holds(b.bios) && !r.holds(before) {
+				b.bios[r.To] = r.Value
+			}
+		}
+	}()
 	for name, value := range b.pendingBIOS {
 		if !slices.Contains(b.machine.Profile.BIOSIgnored, name) {
 			b.bios[name] = value

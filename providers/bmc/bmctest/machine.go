@@ -117,6 +117,7 @@ type Profile struct {
 	NoBIOSLink      bool
 	BIOSItself      bool   // Supermicro: the settings object can only be read, the BIOS itself takes changes
 	RegistryVersion string // the BIOS names its registry with it, the list of registries without
+	RulesLive       bool   // rules between BIOS attributes are held against live values, not those of the request
 	NoBootProgress  bool   // Supermicro X11: nothing tells how far a boot is
 	NoHostNICs      bool   // the system lists no interfaces
 	NoNetworkOrder  bool   // XCC: no network boot order
