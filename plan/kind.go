@@ -39,6 +39,9 @@ type Kind struct {
 	// OnOwned kinds may be written although Nova owns the node. Only the NetBox
 	// tag is one (reference: satisfied nodes are re-tagged).
 	OnOwned bool
+	// Looks are those of the actions verify and wait that steps of the kind may have:
+	// such a step runs without a guard, and its runner must write nothing then.
+	Looks []Action
 	// Want derives the device's resources of this kind from settings and intent.
 	// Nil for kinds that are shared by a site.
 	Want func(t *Target) []Resource

@@ -49,8 +49,8 @@ func (a *app) applyCommand() *cobra.Command {
 			"exit 12, and nothing is done. What has become right since is left out. Policies that want approval still\n" +
 			"want --approve, a plan file is still applied once and within its life, and each step's guard is read again.\n\n" +
 			"With --resume the run of a plan file that was stopped or killed is continued, within the approval that it had:\n" +
-			"nobody is asked again, and it need not end within the plan's life, in which it began. What was finished is not\n" +
-			"looked at again, every other step reads live first, and policies that deny are asked again.",
+			"nobody is asked again, and it need not end within the plan's life, in which it began. Every step reads\n" +
+			"live first, also what the journal calls done, and policies that deny are asked again.",
 		Example: "  enroll apply gpu-017.plan\n  enroll apply gpu-017 gpu-018\n  enroll apply gpu-017.plan --expect \"$(cat approved.hash)\"\n  enroll apply --resume gpu-017.plan",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, inEnvironment := a.sys.lookupEnv("ENROLL_SITE")
@@ -143,7 +143,7 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if err := a.checkPlan(p, f); err != nil {
 		return err
 	}
-	if err := apply.CheckUnused(a.journalDir(f), p.PlanID); err != nil {
+	if err := apply.CheckUnused(a.journalDir(f), p.PlanID, p.ContentHash); err != nil {
 		return err
 	}
 	if !f.none() {
@@ -177,6 +177,10 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if err := sameSite(p, s.site); err != nil {
 		return err
 	}
+	moved := s.moved(p)
+	if err := derived(p, s, moved); err != nil {
+		return err
+	}
 	if err := a.judgeAgain(f.people(a), p, s); err != nil {
 		return err
 	}
@@ -185,7 +189,7 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 		return err
 	}
 	held := planFaults(p)
-	for _, faults := range []map[string]*plan.Fault{s.moved(p), again} {
+	for _, faults := range []map[string]*plan.Fault{moved, again} {
 		for name, fault := range faults {
 			if held[name] == nil {
 				held[name] = fault
@@ -319,6 +323,20 @@ func sameSite(p *plan.Plan, site *plan.Site) error {
 			WithHint("Give apply the same --var and ENROLL_VAR_… as the plan had, or make a new plan.")
 	}
 	return nil
+}
+
+// derived refuses a plan file with a step that these site files and records do not
+// come to: somebody wrote it, or changed one.
+func derived(p *plan.Plan, s *session, moved map[string]*plan.Fault) error {
+	strays := p.Underived(s.scope, s.kinds, moved)
+	if len(strays) == 0 {
+		return nil
+	}
+	fault := plan.NewFault(plan.CodePlanInvalid, "%s of the file are none that enroll would make for this site; nothing was done", counted(len(strays), "step", "steps"))
+	for _, stray := range strays {
+		fault = fault.With(stray.Step.Address.String(), stray.Why)
+	}
+	return fault.WithHint("Find out who edited the file, and make a new plan.")
 }
 
 // moved are the devices whose record in NetBox moved since the plan, or which

@@ -21,12 +21,11 @@ func (a *app) resumes(f *applyFlags, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case past.First.IsZero():
+	if past.First.IsZero() {
 		return usageError{fmt.Errorf("there is nothing to resume: %s has no journal of plan %s; enroll apply %s begins it", dir, p.PlanID, f.file)}
-	case past.Hash != p.ContentHash:
-		return plan.NewFault(plan.CodePlanInvalid, "the journal of plan %s is that of another content; nothing was done", p.PlanID).
-			With("journal", past.Path).With("approved", past.Hash).With("now", p.ContentHash)
+	}
+	if f := past.Of(p.PlanID, p.ContentHash); f != nil {
+		return f
 	}
 	f.resumed = &past
 	return nil

@@ -132,14 +132,21 @@ const journalSuffix = ".jsonl"
 
 func journalPath(dir, planID string) string { return filepath.Join(dir, planID+journalSuffix) }
 
-// CheckUnused gives PLAN_ALREADY_APPLIED when the plan came to its end before. It
-// takes no lock: OpenJournal decides.
-func CheckUnused(dir, planID string) error {
+// CheckUnused gives PLAN_ALREADY_APPLIED when the plan came to its end before, and
+// PLAN_FILE_INVALID when its journal is another plan's. It takes no lock: OpenJournal
+// and Run decide.
+func CheckUnused(dir, planID, hash string) error {
 	past, err := ReadJournal(dir, planID)
-	if err == nil && past.Ended {
+	if err != nil {
+		return err
+	}
+	if past.Ended {
 		return alreadyApplied(planID, journalPath(dir, planID))
 	}
-	return err
+	if f := past.Of(planID, hash); f != nil {
+		return f
+	}
+	return nil
 }
 
 // Past is what earlier runs wrote, as it was when the journal was opened.

@@ -18,8 +18,9 @@ type Input struct {
 	// their request may have arrived, so the live value may lie between before
 	// and after.
 	Begun map[string]bool
-	// Done are the steps that such a run had finished. They are not done again:
-	// later steps have moved on what they left.
+	// Done are the steps that such a run had finished. What left a value is read again,
+	// and is done again only where that is still as it was before the step; checks are
+	// made again. Nothing else is: later steps have moved on what they left.
 	Done map[string]bool
 	// Ledgers are what such a run had spent on the steps that it left unfinished.
 	Ledgers map[string]Ledger

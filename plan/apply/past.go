@@ -43,6 +43,24 @@ type Past struct {
 	torn bool               // the last line was cut short by a crash
 }
 
+// Of gives PLAN_FILE_INVALID when the journal tells of another plan than the one
+// with this id and content: its steps are others, whatever their ids.
+func (p Past) Of(planID, hash string) *plan.Fault {
+	blank := p.First.IsZero() && len(p.Steps) == 0
+	if (p.PlanID == "" || p.PlanID == planID) && (blank || p.Hash == hash) {
+		return nil
+	}
+	f := plan.NewFault(plan.CodePlanInvalid, "the journal of plan %s is that of another content; nothing was done", planID)
+	if p.PlanID != "" && p.PlanID != planID {
+		f = plan.NewFault(plan.CodePlanInvalid, "the journal of plan %s is that of plan %s; nothing was done", planID, p.PlanID)
+	}
+	if p.Path != "" {
+		f = f.With("journal", p.Path)
+	}
+	return f.With("approved", p.Hash).With("now", hash).
+		WithHint("Find out who changed the plan file or the journal, and make a new plan.")
+}
+
 // PastStep is a step as far as a journal tells of it, in the order of first mention.
 type PastStep struct {
 	ID      string         `json:"id"`

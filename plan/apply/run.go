@@ -18,6 +18,9 @@ func Run(ctx context.Context, in Input, deps Deps, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f := deps.Journal.past.Of(in.PlanID, in.ContentHash); f != nil {
+		return nil, f.With("journal", deps.Journal.Path())
+	}
 	if f := deps.Journal.beginPlan(in); f != nil {
 		return nil, f
 	}
@@ -126,7 +129,7 @@ func newRun(in Input, deps Deps, o Options) (*run, error) {
 		owed[in.Owed[i].Address] = &in.Owed[i]
 	}
 	for i, s := range in.Steps {
-		j := &job{step: s, index: i, rack: racks[s.Address.Device], visit: visit{step: s, sent: in.Begun[s.ID]}, report: StepReport{Step: s}, attempt: 1}
+		j := &job{step: s, index: i, rack: racks[s.Address.Device], visit: visit{step: s, sent: in.Begun[s.ID], done: in.Done[s.ID]}, report: StepReport{Step: s}, attempt: 1}
 		j.carry(in.Ledgers[s.ID])
 		if s.Blocked == nil && !in.Done[s.ID] {
 			j.owes = owed[s.Address]
@@ -165,6 +168,20 @@ func newRun(in Input, deps Deps, o Options) (*run, error) {
 	return r, nil
 }
 
+// doneBefore is said of a step that an earlier run did.
+const doneBefore = "done by an earlier run of this plan"
+
+// readAgain reports whether a step that the journal calls done is looked at again:
+// the journal is never truth. What ran, or moved a machine on, shows no value that
+// stays; there the guards of what comes after see it.
+func readAgain(s *plan.Step) bool {
+	switch s.Action { //nolint:exhaustive // the others leave nothing that stays
+	case plan.ActionCreate, plan.ActionUpdate, plan.ActionRemove, plan.ActionVerify:
+		return true
+	}
+	return false
+}
+
 // loop runs until every job is over and no visit is under way.
 func (r *run) loop(ctx context.Context) {
 	defer close(r.ended)
@@ -176,8 +193,8 @@ func (r *run) loop(ctx context.Context) {
 		case j.at == over:
 		case j.step.Blocked != nil:
 			r.end(j, outcome{state: plan.StepBlocked, text: j.step.Blocked.Text})
-		case r.in.Done[j.step.ID]:
-			r.end(j, outcome{state: plan.StepAlready, text: "done by an earlier run of this plan"})
+		case r.in.Done[j.step.ID] && !readAgain(j.step):
+			r.end(j, outcome{state: plan.StepAlready, text: doneBefore})
 		}
 	}
 	for _, j := range r.jobs {

@@ -38,6 +38,7 @@ type visit struct {
 	// its answer reaching us.
 	sent  bool
 	begun bool // its begin stands in the journal
+	done  bool // an earlier run wrote that it did it
 }
 
 // outcome is what a visit came to: an end, or a further visit after a pause.
@@ -166,7 +167,11 @@ func (v *visitor) guard(ctx context.Context, in visit) (out outcome, stop bool) 
 		return outcome{state: plan.StepBlocked, text: summary(live.Fault)}, true
 	case plan.Present, plan.Absent:
 		if reached(s, live) {
-			return ended(plan.StepAlready), true
+			out := ended(plan.StepAlready)
+			if in.done {
+				out.text = doneBefore
+			}
+			return out, true
 		}
 	}
 	if s.BeforeUnknown || holds(s, live) {
@@ -176,6 +181,10 @@ func (v *visitor) guard(ctx context.Context, in visit) (out outcome, stop bool) 
 		// Our own request may have set it going; the runner knows the states between,
 		// and a write of several requests may have got to the middle.
 		return outcome{}, false
+	}
+	if in.done {
+		// Neither as before the step nor as it left it: what came after moved it on.
+		return outcome{state: plan.StepAlready, text: doneBefore + ", and changed since"}, true
 	}
 	return failed(stale(s, live)), true
 }

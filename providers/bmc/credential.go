@@ -29,10 +29,11 @@ func credentialKind() plan.Kind {
 				Address: t.Address("bmc", "credential", ""),
 				Want:    plan.Obj(map[string]plan.Value{"Login": plan.Str(loginAccepted)}),
 				From:    from(t.Settings.BMCPassword.String(), t.Intent.URL),
-				Budget:  plan.Duration(t.Site.BMC.ReadyBudget),
+				Effects: []plan.Effect{plan.EffectCredential}, Budget: plan.Duration(t.Site.BMC.ReadyBudget),
 			}}
 		},
 		Decide: decideCredential,
+		Looks:  []plan.Action{plan.ActionVerify},
 	}
 }
 
@@ -50,7 +51,7 @@ func decideCredential(d plan.Decision) plan.Verdict {
 	rotate := func(reason plan.Reason) *plan.Step {
 		return &plan.Step{
 			Action: plan.ActionUpdate, Reason: reason, After: d.Resource.Want, Budget: d.Resource.Budget,
-			Effects: []plan.Effect{plan.EffectCredential}, Because: []string{"Login"}, Sensitive: true,
+			Because: []string{"Login"}, Sensitive: true,
 		}
 	}
 	switch {

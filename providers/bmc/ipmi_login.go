@@ -36,6 +36,7 @@ func ipmiLoginKind() plan.Kind {
 			}}
 		},
 		Decide: decideIPMILogin,
+		Looks:  []plan.Action{plan.ActionVerify},
 	}
 }
 

@@ -35,6 +35,7 @@ func inspectionKind() plan.Kind {
 			return out
 		},
 		Decide: decideCheck,
+		Looks:  []plan.Action{plan.ActionVerify},
 		Doc:    "the inspection found the hardware that config context inspection_validation records",
 	}
 }
@@ -60,6 +61,7 @@ func lldpKind() plan.Kind {
 			return out
 		},
 		Decide: decideCheck,
+		Looks:  []plan.Action{plan.ActionVerify},
 		Doc:    "the cable of a frontend NIC leads to the switch port that NetBox records, as LLDP saw it",
 	}
 }

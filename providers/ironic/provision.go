@@ -41,6 +41,7 @@ func provisionKind(key string, phase plan.Phase, doc string) plan.Kind {
 			return []plan.Resource{r}
 		},
 		Decide: w.decide,
+		Looks:  []plan.Action{plan.ActionWait},
 		Doc:    doc,
 	}
 }
