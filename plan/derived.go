@@ -73,7 +73,7 @@ func (d *deriver) stray(p *Plan, s *Step) string {
 		return "is not as sensitive as its kind"
 	case s.OnOwned && !r.kind.OnOwned && !d.scope.Site.OwnedNodes.Releases(s):
 		return "may not run on a machine that somebody holds"
-	case (s.Action == ActionCreate || s.Action == ActionUpdate) && !inWanted(s.After, r.resource.Want):
+	case (s.Action == ActionCreate || s.Action == ActionUpdate) && !inWanted(s.After, r.resource.Want, r.kind.Lived):
 		return "would write another value than is wanted"
 	case s.Address.Shared() && !s.Alone() && len(s.Serves) == 0 && !d.afterAlone(s):
 		return "serves no device"
@@ -86,14 +86,15 @@ func (d *deriver) stray(p *Plan, s *Step) string {
 	return d.disorder(p, s, r)
 }
 
-// inWanted reports whether a value is a part of what is wanted, wherever that is known.
-func inWanted(v, want Value) bool {
+// inWanted reports whether a value is a part of what is wanted, wherever that is known,
+// but for attributes that live values give.
+func inWanted(v, want Value, lived []string) bool {
 	switch {
 	case !want.IsKnown():
 		return true
 	case isObject(v) && isObject(want):
 		return !slices.ContainsFunc(attributeNames(v), func(name string) bool {
-			return !HasAttr(want, name) || !inWanted(attribute(v, name), attribute(want, name))
+			return !slices.Contains(lived, name) && (!HasAttr(want, name) || !inWanted(attribute(v, name), attribute(want, name), nil))
 		})
 	}
 	return v.IsKnown() && Satisfies(v, want)

@@ -42,6 +42,8 @@ type Kind struct {
 	// Looks are those of the actions verify and wait that steps of the kind may have:
 	// such a step runs without a guard, and its runner must write nothing then.
 	Looks []Action
+	// Lived are the attributes of after that Want does not have: live values give them.
+	Lived []string
 	// Want derives the device's resources of this kind from settings and intent.
 	// Nil for kinds that are shared by a site.
 	Want func(t *Target) []Resource

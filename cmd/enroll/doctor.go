@@ -25,6 +25,8 @@ type doctorFlags struct {
 	accessRules   bool
 	breakDHCPLock bool
 	breakLock     string
+	dropOpen      string // device
+	journal       string
 	yes           bool
 	format        string
 }
@@ -34,20 +36,20 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Look over the whole workplace: site files, systems, this machine's folders, locks",
 		Long: "Checks what validate --live checks, and what a run needs on this machine: its state folder, who holds\n" +
-			"the locks of devices and of the DHCP server, and what runs remember of BMCs: refused logins, and\n" +
-			"restarts that are due. It changes nothing but what one of its flags names.",
+			"the locks of devices and of the DHCP server, and what runs remember of BMCs: refused logins,\n" +
+			"restarts that are due, and what was left open. It changes nothing but what one of its flags names.",
 		Example: "  enroll doctor --site sites/lon14\n  enroll doctor --sudoers > enroll.sudoers\n  enroll doctor --break-lock gpu-017",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			asked := 0
-			for _, one := range []bool{f.sudoers, f.accessRules, f.breakDHCPLock, f.breakLock != ""} {
+			for _, one := range []bool{f.sudoers, f.accessRules, f.breakDHCPLock, f.breakLock != "", f.dropOpen != ""} {
 				if one {
 					asked++
 				}
 			}
 			switch {
 			case asked > 1:
-				return usageError{errors.New("doctor does one of --sudoers, --access-rules, --break-dhcp-lock and --break-lock at a time")}
+				return usageError{errors.New("doctor does one of --sudoers, --access-rules, --break-dhcp-lock, --break-lock and --drop-open at a time")}
 			case f.format != "text" && f.format != "json":
 				return usageError{fmt.Errorf("--format is text or json, not %q", f.format)}
 			case f.sudoers:
@@ -58,8 +60,11 @@ func (a *app) doctorCommand() *cobra.Command {
 				return a.breakDHCPLock(cmd.Context(), f)
 			case f.breakLock != "":
 				return a.breakLock(cmd.Context(), f)
+			case f.dropOpen != "":
+				return a.dropOpen(cmd.Context(), f)
 			}
-			code, err := a.validate(cmd.Context(), a.siteDir, f.format, true, a.workplace)
+			look := func() []providers.Finding { return append(a.workplace(), a.leftOpen(f)...) }
+			code, err := a.validate(cmd.Context(), a.siteDir, f.format, true, look)
 			if err == nil && code != exitDone {
 				err = exitStatus(code)
 			}
@@ -70,7 +75,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.accessRules, "access-rules", false, "print the access rules that an application credential for Ironic needs")
 	cmd.Flags().BoolVar(&f.breakDHCPLock, "break-dhcp-lock", false, "take the lock on the DHCP server from a run that is known to be dead")
 	cmd.Flags().StringVar(&f.breakLock, "break-lock", "", "take this machine's lock on `DEVICE` from a run that hangs")
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask before a lock is broken; for scripts")
+	cmd.Flags().StringVar(&f.dropOpen, "drop-open", "", "forget what runs left open on `DEVICE` and cannot put back: its node is gone, or a person has seen to it")
+	cmd.Flags().StringVar(&f.journal, "journal", "", "folder of the journals (default: $XDG_STATE_HOME/enroll/journal)")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask before a lock is broken or something is forgotten; for scripts")
 	cmd.Flags().StringVar(&f.format, "format", "text", "text or json, of the checks and the access rules")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	_ = cmd.RegisterFlagCompletionFunc("break-lock", a.completeDevices)

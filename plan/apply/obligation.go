@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,16 +35,21 @@ const (
 // first. Ask while the devices are locked: a run that is at work has open ones
 // of its own.
 func OpenObligations(dir, site string, devices []string) ([]plan.Obligation, error) {
+	all, err := AllObligations(dir)
+	return slices.DeleteFunc(all, func(o plan.Obligation) bool {
+		return o.Address.Site != site || !slices.Contains(devices, o.Address.Device)
+	}), err
+}
+
+// AllObligations are those of all sites and devices that no run has closed, oldest
+// first: also of devices that no run is about any more.
+func AllObligations(dir string) ([]plan.Obligation, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, obligationsFile)) //nolint:gosec // the operator names the folder
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, plan.NewFault(plan.CodeJournal, "what earlier runs left open cannot be read; nothing was started").Because(err)
-	}
-	mine := map[string]bool{}
-	for _, d := range devices {
-		mine[d] = true
 	}
 	var open []plan.Obligation
 	for line := range strings.Lines(string(raw)) {
@@ -60,11 +66,24 @@ func OpenObligations(dir, site string, devices []string) ([]plan.Obligation, err
 		switch {
 		case e.What == wroteClosed && at >= 0:
 			open = append(open[:at], open[at+1:]...)
-		case e.What == wroteOpen && at < 0 && e.Obligation.Address.Site == site && mine[e.Obligation.Address.Device]:
+		case e.What == wroteOpen && at < 0 && e.Obligation.Address.Device != "":
 			open = append(open, e.Obligation)
 		}
 	}
 	return open, nil
+}
+
+// DropObligation writes that nobody puts an obligation back any more, because a
+// person said so. Ask while its device is locked.
+func DropObligation(dir string, o plan.Obligation, now time.Time) error {
+	line, err := json.Marshal(obligationEntry{Time: now.UTC(), What: wroteClosed, Obligation: o})
+	if err == nil {
+		err = appendSynced(filepath.Join(dir, obligationsFile), line)
+	}
+	if err != nil {
+		return plan.NewFault(plan.CodeJournal, "that nobody puts it back cannot be written to %s", filepath.Join(dir, obligationsFile)).Because(err)
+	}
+	return nil
 }
 
 // oblige writes that an obligation is open, or closed. It is on disk when

@@ -63,6 +63,7 @@ func credentialKind() plan.Kind {
 			}}
 		},
 		Decide: decideCredential,
+		Lived:  []string{"version", "written"},
 		Doc:    "the BMC's credential in the node's driver_info is the vault's, by the version last written",
 	}
 }
