@@ -121,7 +121,7 @@ func biosBlock() *block {
 		doc:   "BIOS settings of a platform class.",
 		attrs: []attribute{
 			{name: "attributes", typ: scalarMapType, required: true, example: `{ BootMode = "Uefi", LogicalProc = "Enabled" }`, since: version01,
-				doc: "Attributes of the BIOS by the names of its registry. Texts, numbers, true and false. One that another makes read-only, grayed out or hidden, by the registry's dependencies, can be set together with the other; the plan tells which one is missing.", effect: "bmc.bios"},
+				doc: "Attributes of the BIOS by the names of its registry. Texts, numbers, true and false. One that another makes read-only, by the registry's dependencies, can be set together with the other; the plan tells which one is missing.", effect: "bmc.bios"},
 		},
 	}
 }

