@@ -162,7 +162,10 @@ func convergeUnder(t *testing.T, vendor string, hit *exchange.Fault, resets int)
 	f := w.converge(c)
 	if f != nil {
 		noSecret(t, "fault", faultText(f))
-		if f.Class() == plan.ClassInternal || f.Code == plan.CodeNotApplied {
+		// A Supermicro tells nothing of a boot, so also not that a reset never arrived: the
+		// host is not reset once more on a guess, and what is not live is told.
+		unknown := vendor == bmctest.Supermicro && w.didHit(hit, "ComputerSystem.Reset")
+		if f.Class() == plan.ClassInternal || f.Code == plan.CodeNotApplied && !unknown {
 			t.Errorf("not classified: %s", faultText(f))
 		}
 		if hit.Kind == newCertificate && f.Code != plan.CodeBMCTLS && f.Code != plan.CodeBMCUnreachable {
@@ -202,7 +205,9 @@ func convergeUnder(t *testing.T, vendor string, hit *exchange.Fault, resets int)
 
 // hitLogin tells that the hit was at a login or logout.
 func (w *world) hitLogin(hit *exchange.Fault) bool {
-	return w.fleet.Recorder().Count(func(r exchange.Record) bool {
-		return r.Seq == hit.At && strings.HasPrefix(r.Path, "/redfish/v1/SessionService")
-	}) > 0
+	return w.didHit(hit, "/redfish/v1/SessionService")
+}
+
+func (w *world) didHit(hit *exchange.Fault, part string) bool {
+	return w.fleet.Recorder().Count(func(r exchange.Record) bool { return r.Seq == hit.At && strings.Contains(r.Path, part) }) > 0
 }
