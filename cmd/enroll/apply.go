@@ -157,13 +157,14 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	if f.siteGiven {
 		siteDir = a.siteDir
 	}
-	// No system is asked about a plan of other files. What open reads is compared again.
-	if file, diags := a.load(siteDir); !diags.HasErrors() {
-		if err := sameSite(p, file.Site()); err != nil {
-			return err
-		}
+	file, err := a.read(siteDir)
+	if err != nil {
+		return err
 	}
-	s, err := a.open(ctx, siteDir, selection{names: p.Scope.Devices}, p.PlanID)
+	if err := sameSite(p, file.Site()); err != nil { // no system is asked about a plan of other files
+		return err
+	}
+	s, err := a.openFile(ctx, file, selection{names: p.Scope.Devices}, p.PlanID)
 	if s != nil {
 		defer func() { a.warn(s.close(ctx)) }()
 	}
@@ -172,9 +173,6 @@ func (a *app) applyFile(ctx context.Context, f applyFlags, path string) error {
 	}
 	s.scope.Parameters = params
 	if err := s.stillStale(ctx, p); err != nil {
-		return err
-	}
-	if err := sameSite(p, s.site); err != nil {
 		return err
 	}
 	moved := s.moved(p)
@@ -359,8 +357,8 @@ func (s *session) moved(p *plan.Plan) map[string]*plan.Fault {
 	return out
 }
 
-// stateDir is where enroll keeps what outlives a run: journals, locks and
-// which logins were refused.
+// stateDir is where enroll keeps what outlives a run: journals, locks, which logins
+// were refused and which BMCs are to be restarted.
 func (a *app) stateDir() string {
 	if dir, ok := a.sys.lookupEnv("XDG_STATE_HOME"); ok && dir != "" {
 		return filepath.Join(dir, "enroll")

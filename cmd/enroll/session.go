@@ -75,7 +75,16 @@ func (a *app) options() schema.Options {
 // providers. planID marks NetBox's change log. Close the session on every way
 // out.
 func (a *app) open(ctx context.Context, dir string, sel selection, planID string) (*session, error) {
-	s, err := a.begin(ctx, dir, "plan "+planID, (*session).siteRefs)
+	file, err := a.read(dir)
+	if err != nil {
+		return nil, err
+	}
+	return a.openFile(ctx, file, sel, planID)
+}
+
+// openFile is open for a site that was read.
+func (a *app) openFile(ctx context.Context, file *schema.File, sel selection, planID string) (*session, error) {
+	s, err := a.begin(ctx, file, "plan "+planID, (*session).siteRefs)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +100,15 @@ func (a *app) open(ctx context.Context, dir string, sel selection, planID string
 // openNetBox is a session with nothing but NetBox: its token is the only secret
 // that is read. note marks NetBox's change log.
 func (a *app) openNetBox(ctx context.Context, note string) (*session, error) {
-	return a.begin(ctx, a.siteDir, note, func(s *session) []plan.SecretRef { return []plan.SecretRef{s.site.NetBox.Token} })
+	file, err := a.read(a.siteDir)
+	if err != nil {
+		return nil, err
+	}
+	return a.begin(ctx, file, note, func(s *session) []plan.SecretRef { return []plan.SecretRef{s.site.NetBox.Token} })
 }
 
-// begin reads the site and the secrets that refs names, and connects to NetBox.
-func (a *app) begin(ctx context.Context, dir, note string, refs func(*session) []plan.SecretRef) (*session, error) {
+// read reads a site and tells what is to be said of its files.
+func (a *app) read(dir string) (*schema.File, error) {
 	file, diags := a.load(dir)
 	if len(diags) > 0 {
 		if err := a.printDiagnostics(diags, "text"); err != nil {
@@ -105,6 +118,11 @@ func (a *app) begin(ctx context.Context, dir, note string, refs func(*session) [
 	if diags.HasErrors() {
 		return nil, exitStatus(exitConfig)
 	}
+	return file, nil
+}
+
+// begin reads the secrets that refs names, and connects to NetBox.
+func (a *app) begin(ctx context.Context, file *schema.File, note string, refs func(*session) []plan.SecretRef) (*session, error) {
 	s := &session{app: a, file: file, site: file.Site()}
 	backend, err := a.backend(s.site)
 	if err != nil {
