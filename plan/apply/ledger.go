@@ -19,10 +19,13 @@ type Ledger struct {
 // carry goes on with what earlier runs spent.
 func (j *job) carry(l Ledger) {
 	if l.Attempt > 1 {
-		j.attempt, j.visit.memo = l.Attempt, plan.Memo{plan.MemoAttempt: strconv.Itoa(l.Attempt)}
+		j.attempt, j.visit.memo = l.Attempt, attemptMemo(l.Attempt)
 	}
 	j.spentBefore, j.report.BusySpent, j.busyCarried = l.Spent, l.Busy, l.Busy
 }
+
+// attemptMemo remembers nothing but the number of a whole attempt.
+func attemptMemo(n int) plan.Memo { return plan.Memo{plan.MemoAttempt: strconv.Itoa(n)} }
 
 // rest decides when a job is visited again, or that it has used up its ledger.
 func (r *run) rest(j *job, out outcome) {
@@ -30,7 +33,7 @@ func (r *run) rest(j *job, out outcome) {
 	j.visit.stage, j.visit.memo = out.stage, out.memo
 	o := r.options
 	if out.memo == nil && j.attempt > 1 {
-		j.visit.memo = plan.Memo{plan.MemoAttempt: strconv.Itoa(j.attempt)}
+		j.visit.memo = attemptMemo(j.attempt)
 	}
 	if out.evidence != nil {
 		j.evidence = out.evidence
